@@ -1,0 +1,64 @@
+# Entry points. Each verb is one of the Go program in scripts/; see make help.
+.DEFAULT_GOAL := help
+.PHONY: help up down test e2e tree apply export edit rebase lint verify codegen overrides release release-verify clean
+
+# scripts/ runs before there is a tree, so outside the workspace of go.work.
+CAPACITYV2 := GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false" go -C scripts run .
+
+help: ## List the verbs
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  BASE=v…             the base that make rebase moves to; FORECAST=1 goes on after a conflict"
+	@echo "  SCOPE=all           make codegen runs every generator"
+	@echo "  KUBERNETES_SRC=…    a git checkout at the tag, instead of Go modules (make tree)"
+	@echo "  CLUSTER_MODE=…      full or control-plane (make up; default: full where the kubelet can run)"
+	@echo "  PLATFORMS=…         such as linux/amd64,linux/arm64 (make release; default: this machine's)"
+
+up: ## The main job: apply, build the custom release, bring up a local cluster with the features on
+	@$(CAPACITYV2) up
+
+down: ## End the local cluster and leave nothing
+	@$(CAPACITYV2) down
+
+test: ## The tests: lint, unit tests of every touched package, integration tests
+	@$(CAPACITYV2) test
+
+e2e: ## Bring up a cluster, run the end-to-end tests on it, end it
+	@$(CAPACITYV2) e2e
+
+tree: ## Assemble the pinned base, verified and committed
+	@$(CAPACITYV2) tree
+
+apply: ## Put the series on the base, one commit per patch
+	@$(CAPACITYV2) apply
+
+export: ## Write the tree's commits back as patch files
+	@$(CAPACITYV2) export
+
+edit: ## A shell in the applied tree; on exit, save (export) or discard
+	@$(CAPACITYV2) edit
+
+rebase: ## Move the series to another base: make rebase BASE=v1.38.0-alpha.0
+	@$(if $(BASE),,$(error BASE is not set. Expected: a tag of Kubernetes. Run: make rebase BASE=v1.37.1))
+	@$(CAPACITYV2) rebase $(BASE) $(if $(FORECAST),--forecast)
+
+lint: ## Check the series without a source tree; shellcheck, gofmt, vet, staticcheck
+	@$(CAPACITYV2) lint
+
+verify: ## Round trip, tree lock, gates, each prefix, generated code
+	@$(CAPACITYV2) verify
+
+codegen: ## Regenerate with upstream's own generators, and show what changed
+	@$(CAPACITYV2) codegen $(if $(SCOPE),--scope=$(SCOPE))
+
+overrides: ## Module source and replace lines for other Go modules
+	@$(CAPACITYV2) overrides
+
+release: ## Pack dist/, reproducibly
+	@$(CAPACITYV2) release
+
+release-verify: ## Check the sums of dist/ offline
+	@$(CAPACITYV2) release-verify
+
+clean: ## Remove what the tooling made (FORCE=1: even commits that are not exported)
+	@$(CAPACITYV2) clean $(if $(FORCE),--force)
