@@ -1,0 +1,119 @@
+// Package run starts programs: their output goes to a log, and an error says
+// what was run and how it ended.
+package run
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// tailLines is how much of a failed program's output its error repeats.
+const tailLines = 15
+
+// stopGrace is how long a program gets between SIGTERM and SIGKILL.
+const stopGrace = 20 * time.Second
+
+// Cmd is a program to run. The zero values of Dir, Env, Stdin and Log mean the
+// current folder, our environment, no input and no log.
+type Cmd struct {
+	Dir   string
+	Env   []string // added to our environment
+	Stdin io.Reader
+	Log   io.Writer
+	Name  string
+	Args  []string
+}
+
+// Run runs c to its end and returns an error that holds the last lines of its
+// output.
+func (c Cmd) Run(ctx context.Context) error {
+	_, err := c.run(ctx, false)
+	return err
+}
+
+// Output runs c and returns its standard output; standard error goes to the log.
+func (c Cmd) Output(ctx context.Context) ([]byte, error) { return c.run(ctx, true) }
+
+func (c Cmd) run(ctx context.Context, capture bool) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, c.Name, c.Args...)
+	cmd.Dir = c.Dir
+	cmd.Env = append(os.Environ(), c.Env...)
+	cmd.Stdin = c.Stdin
+	// A process group of its own: an interrupt ends what the program started too.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = stopGrace
+
+	tail := &tail{}
+	var logged io.Writer = tail
+	if c.Log != nil {
+		fmt.Fprintf(c.Log, "$ cd %s && %s %s\n", c.Dir, c.Name, strings.Join(c.Args, " "))
+		logged = io.MultiWriter(c.Log, tail)
+	}
+	var out bytes.Buffer
+	cmd.Stderr = logged
+	cmd.Stdout = logged
+	if capture {
+		cmd.Stdout = &out
+	}
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return out.Bytes(), &Error{Cmd: c, Err: err, Tail: tail.String()}
+	}
+	return out.Bytes(), nil
+}
+
+// Error is a program that did not end well.
+type Error struct {
+	Cmd  Cmd
+	Err  error
+	Tail string // the last lines of its output
+}
+
+func (e *Error) Error() string {
+	s := fmt.Sprintf("%s %s: %v", e.Cmd.Name, strings.Join(e.Cmd.Args, " "), e.Err)
+	if e.Tail != "" {
+		s += "\n    " + strings.ReplaceAll(e.Tail, "\n", "\n    ")
+	}
+	return s
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// ExitCode returns the exit code in err's chain, or -1.
+func ExitCode(err error) int {
+	var x *exec.ExitError
+	if errors.As(err, &x) {
+		return x.ExitCode()
+	}
+	return -1
+}
+
+// tail keeps the last lines written to it.
+type tail struct{ buf []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.buf = append(t.buf, p...)
+	if len(t.buf) > 1<<16 {
+		t.buf = append([]byte(nil), t.buf[len(t.buf)-1<<15:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	lines := strings.Split(strings.TrimRight(string(t.buf), "\n"), "\n")
+	if len(lines) > tailLines {
+		lines = lines[len(lines)-tailLines:]
+	}
+	return strings.Join(lines, "\n")
+}

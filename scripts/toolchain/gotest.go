@@ -1,0 +1,57 @@
+package toolchain
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"regexp"
+
+	"capacityv2.internal/scripts/run"
+)
+
+// resultLine is what a person and a CI look for in the output of go test.
+var resultLine = regexp.MustCompile(`^(ok  \t|FAIL|PASS|panic: |\s*--- FAIL)`)
+
+// Test runs go test in dir. Everything goes to log; out gets the closing line
+// of each package and the names of failed tests.
+func Test(ctx context.Context, dir string, env []string, log, out io.Writer, args ...string) error {
+	lines := &lineWriter{out: out, keep: resultLine}
+	err := run.Cmd{
+		Dir: dir, Env: append(Env(), env...), Log: io.MultiWriter(log, lines), Name: "go",
+		Args: append([]string{"test", "-tags", Tags}, args...),
+	}.Run(ctx)
+	lines.flush()
+	return err
+}
+
+// lineWriter passes on the lines that match.
+type lineWriter struct {
+	out  io.Writer
+	keep *regexp.Regexp
+	part []byte
+}
+
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.part = append(w.part, p...)
+	for {
+		i := bytes.IndexByte(w.part, '\n')
+		if i < 0 {
+			return len(p), nil
+		}
+		w.line(w.part[:i+1])
+		w.part = w.part[i+1:]
+	}
+}
+
+func (w *lineWriter) flush() {
+	if len(w.part) > 0 {
+		w.line(append(w.part, '\n'))
+		w.part = nil
+	}
+}
+
+func (w *lineWriter) line(l []byte) {
+	if w.keep.Match(l) {
+		_, _ = w.out.Write(l) // the log has it too
+	}
+}

@@ -1,0 +1,126 @@
+// Package toolchain runs the Go command the same way everywhere, and checks
+// what the machine has to have.
+package toolchain
+
+import (
+	"context"
+	"fmt"
+	"go/version"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
+)
+
+// GoVersion is the Go release of the base's .go-version. Another one may build,
+// but gives other bytes.
+const GoVersion = "go1.26.8"
+
+// Tags are the build tags of upstream's own builds (hack/lib/golang.sh).
+const Tags = "selinux,notest,grpcnotrace"
+
+// Env is the environment of every Go command. One value of each, everywhere:
+// another -trimpath, vendor mode or CGO_ENABLED compiles the whole tree again.
+func Env() []string {
+	return []string{
+		"CGO_ENABLED=0",
+		"GOFLAGS=-trimpath -buildvcs=false",
+		"GOWORK=",
+		"GOTOOLCHAIN=" + toolchain(),
+	}
+}
+
+// toolchain names the release only where the installed one differs: naming the
+// installed one makes the Go command look for it in the module cache.
+func toolchain() string {
+	if t := os.Getenv("GOTOOLCHAIN"); t != "" {
+		return t
+	}
+	return "local"
+}
+
+// Go runs `go args...` in dir.
+func Go(ctx context.Context, dir string, log io.Writer, args ...string) error {
+	return GoEnv(ctx, dir, nil, log, args...)
+}
+
+// GoEnv is [Go] with more environment variables.
+func GoEnv(ctx context.Context, dir string, env []string, log io.Writer, args ...string) error {
+	return run.Cmd{Dir: dir, Env: append(Env(), env...), Log: log, Name: "go", Args: args}.Run(ctx)
+}
+
+// Build builds the main packages pkgs from the module or workspace in dir into
+// the folder out. ldflags may be empty.
+func Build(ctx context.Context, dir, out, ldflags string, log io.Writer, pkgs ...string) error {
+	return BuildFor(ctx, dir, out, ldflags, nil, log, pkgs...)
+}
+
+// BuildFor is [Build] with more environment variables, such as GOARCH.
+func BuildFor(ctx context.Context, dir, out, ldflags string, env []string, log io.Writer, pkgs ...string) error {
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	args := []string{"build", "-tags", Tags, "-o", out + string(filepath.Separator)}
+	if ldflags != "" {
+		args = append(args, "-ldflags", ldflags)
+	}
+	return GoEnv(ctx, dir, env, log, append(args, pkgs...)...)
+}
+
+// RequireGo refuses a missing or older Go.
+func RequireGo(ctx context.Context) error {
+	v, err := GoValue(ctx, "GOVERSION")
+	if err != nil {
+		return progress.Refuse("no working go command: "+err.Error(), GoVersion+" or newer in PATH", "see https://go.dev/doc/install")
+	}
+	if version.Compare(v, GoVersion) < 0 {
+		return progress.Refuse("Go is "+v, GoVersion+" or newer", "see https://go.dev/doc/install, or set GOTOOLCHAIN="+GoVersion)
+	}
+	return nil
+}
+
+// debianPackages names the package of a program where the two differ.
+var debianPackages = map[string]string{
+	"protoc": "protobuf-compiler", "cc": "gcc", "ip": "iproute2", "ss": "iproute2", "mkfs.ext4": "e2fsprogs",
+	"ps": "procps", "modprobe": "kmod", "busybox": "busybox-static", "nft": "nftables",
+}
+
+// RequirePrograms refuses when one of the programs is not in PATH, and names
+// the Debian packages that have them.
+func RequirePrograms(names ...string) error {
+	packages := missingPackages(names)
+	if len(packages) == 0 {
+		return nil
+	}
+	return progress.Refuse("missing programs, of the Debian packages "+strings.Join(packages, ", "), strings.Join(names, ", ")+" in PATH",
+		"apt-get install "+strings.Join(packages, " "))
+}
+
+// RequireDisk refuses when less than gib GiB are free for dir, which need not
+// exist yet.
+func RequireDisk(dir string, gib uint64) error {
+	for !exists(dir) {
+		dir = filepath.Dir(dir)
+	}
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return fmt.Errorf("free space of %s: %w", dir, err)
+	}
+	if free := st.Bavail * uint64(st.Bsize) >> 30; free < gib {
+		return progress.Refuse(fmt.Sprintf("%d GiB free at %s", free, dir), fmt.Sprintf("%d GiB or more", gib),
+			"make clean, go clean -cache, or move the checkout")
+	}
+	return nil
+}
+
+func exists(p string) bool { _, err := os.Stat(p); return err == nil }
+
+// GoValue returns one variable of `go env`.
+func GoValue(ctx context.Context, name string) (string, error) {
+	out, err := run.Cmd{Name: "go", Args: []string{"env", name}, Env: Env()}.Output(ctx)
+	return strings.TrimSpace(string(out)), err
+}

@@ -1,0 +1,41 @@
+package toolchain
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"capacityv2.internal/scripts/progress"
+)
+
+func TestRequireProgramsNamesPackages(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	err := RequirePrograms("protoc", "git")
+	if !progress.IsRefusal(err) || !strings.Contains(err.Error(), "apt-get install protobuf-compiler git") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRequireDisk(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "not", "there")
+	if err := RequireDisk(missing, 0); err != nil {
+		t.Error(err)
+	}
+	if err := RequireDisk(missing, 1<<40); !progress.IsRefusal(err) {
+		t.Errorf("got %v, want a refusal", err)
+	}
+}
+
+func TestLineWriterKeepsResults(t *testing.T) {
+	var out strings.Builder
+	w := &lineWriter{out: &out, keep: resultLine}
+	for _, part := range []string{"=== RUN Test", "A\nok  \tpkg/a\t1", ".0s\nnoise\n    --- FAIL: TestB/c (0s)\nFAIL\tpkg/b", "\t2s"} {
+		if _, err := w.Write([]byte(part)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.flush()
+	if want := "ok  \tpkg/a\t1.0s\n    --- FAIL: TestB/c (0s)\nFAIL\tpkg/b\t2s\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}

@@ -1,0 +1,78 @@
+// Package workspace knows where things are: what is ours in the repository, and
+// what the tooling makes in the one git-ignored work folder.
+package workspace
+
+import (
+	"os"
+	"path/filepath"
+
+	"capacityv2.internal/scripts/progress"
+)
+
+// Workspace is a checkout of this repository.
+type Workspace struct {
+	// Root is the repository's top folder.
+	Root string
+	// Work is the folder for everything that the tooling makes.
+	Work string
+}
+
+// Find returns the workspace that holds dir, by its feature-gates.yaml. The
+// work folder is Root/_work; go.work names it, so it cannot be moved.
+func Find(dir string) (Workspace, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return Workspace{}, err
+	}
+	for d := abs; ; d = filepath.Dir(d) {
+		if isFile(filepath.Join(d, "feature-gates.yaml")) && isFile(filepath.Join(d, "go.work")) {
+			return Workspace{Root: d, Work: filepath.Join(d, "_work")}, nil
+		}
+		if d == filepath.Dir(d) {
+			return Workspace{}, progress.Refuse(
+				"no checkout of this repository at or above "+abs,
+				"a folder with feature-gates.yaml and go.work",
+				"the same command from inside the checkout")
+		}
+	}
+}
+
+func isFile(p string) bool {
+	fi, err := os.Stat(p)
+	return err == nil && fi.Mode().IsRegular()
+}
+
+// Series is the folder of the Kubernetes patches.
+func (w Workspace) Series() string { return filepath.Join(w.Root, "patches", "kubernetes") }
+
+// Gates is our list of feature gates.
+func (w Workspace) Gates() string { return filepath.Join(w.Root, "feature-gates.yaml") }
+
+// Pin is the folder of a module that pins the versions of one tool or source.
+func (w Workspace) Pin(name string) string {
+	return filepath.Join(w.Root, "scripts", "pins", name)
+}
+
+// Dist is where releases are written.
+func (w Workspace) Dist() string { return filepath.Join(w.Root, "dist") }
+
+// Tree is the Kubernetes tree, a git repository with the base and the series.
+func (w Workspace) Tree() string { return filepath.Join(w.Work, "tree") }
+
+// Stock is the base without the series, for tests against the stock components.
+func (w Workspace) Stock() string { return filepath.Join(w.Work, "stock") }
+
+// Bin holds the tools that we build (etcd, containerd, cfssl and so on).
+func (w Workspace) Bin() string { return filepath.Join(w.Work, "bin") }
+
+// Components holds the components built from the patched tree.
+func (w Workspace) Components() string { return filepath.Join(w.Work, "components") }
+
+// StockComponents holds the components built from the base without the series.
+func (w Workspace) StockComponents() string { return filepath.Join(w.Work, "stock-components") }
+
+// Cluster holds the state of the local cluster.
+func (w Workspace) Cluster() string { return filepath.Join(w.Work, "cluster") }
+
+// Logs holds one folder of step logs for each verb.
+func (w Workspace) Logs() string { return filepath.Join(w.Work, "logs") }
