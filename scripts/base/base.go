@@ -1,0 +1,171 @@
+// Package base makes the Kubernetes tree that the series applies to: from
+// pinned Go modules, or from the user's git checkout at the tag, verified and
+// committed so that its hashes are the same everywhere.
+package base
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
+)
+
+// Refs of ours in the tree's repository.
+const (
+	// Ref is the base, without the series.
+	Ref = "refs/capacityv2/base"
+	// ExportedRef is the last commit whose patch files are known to be on disk.
+	ExportedRef = "refs/capacityv2/exported"
+	// branch is where the series is applied.
+	branch = "capacityv2"
+)
+
+// date is the author and committer date of the assembled base's commit. Any
+// fixed instant serves; a changed one changes every hash of the tree lock.
+const date = "2026-01-01T00:00:00Z"
+
+// Options say where the base comes from.
+type Options struct {
+	Pin     string // folder with the go.mod and go.sum of the base
+	Version string // tag of Kubernetes
+	// Checkout is the user's git checkout (KUBERNETES_SRC). Empty: Go modules.
+	Checkout string
+}
+
+// Ensure makes the tree at dir unless it is there. A tree of another base, or
+// one that is not ours, is refused, never overwritten.
+func Ensure(ctx context.Context, dir string, o Options, s *progress.Step) error {
+	repo := gitrepo.Open(dir, s.Log)
+	if _, err := os.Lstat(dir); err == nil {
+		return check(ctx, repo, o)
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp(filepath.Dir(dir), "assembling-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	if err := os.Chmod(tmp, 0o755); err != nil {
+		return err
+	}
+	modules := filepath.Join(tmp, "modules")
+	s.Sayf("fetching and checking %s and its staging modules", o.Version)
+	if err := assemble(ctx, o.Pin, o.Version, modules, s.Log); err != nil {
+		return err
+	}
+	made := modules
+	if o.Checkout == "" {
+		err = commit(ctx, gitrepo.Open(modules, s.Log), o.Version)
+	} else {
+		made = filepath.Join(tmp, "checkout")
+		err = clone(ctx, o, modules, made, s)
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(made, dir)
+}
+
+// check accepts an existing tree when its base is the wanted one.
+func check(ctx context.Context, repo gitrepo.Repo, o Options) error {
+	const help = "make clean (commits that are not exported are lost), then the same command again"
+	if !repo.Exists() {
+		return progress.Refuse(repo.Dir+" is not a git repository", "the tree that `make tree` makes", help)
+	}
+	got, err := repo.Output(ctx, "config", "--local", "--get", "capacityv2.base")
+	if err != nil {
+		got = "unknown"
+	}
+	if want := o.source(); got != want {
+		return progress.Refuse(fmt.Sprintf("unknown base: %s holds %s", repo.Dir, got), want, help)
+	}
+	if _, err := repo.Rev(ctx, Ref+"^{commit}"); err != nil {
+		return progress.Refuse(repo.Dir+" has no "+Ref, "the tree that `make tree` makes", help)
+	}
+	return nil
+}
+
+// source names the base in the tree's configuration.
+func (o Options) source() string {
+	if o.Checkout != "" {
+		return o.Version + " from a checkout"
+	}
+	return o.Version + " from modules"
+}
+
+// commit makes the assembled files a repository with one commit.
+func commit(ctx context.Context, repo gitrepo.Repo, version string) error {
+	if err := repo.Git(ctx, "init", "--quiet", "--initial-branch="+branch); err != nil {
+		return err
+	}
+	// Bytes as they are: upstream's .gitattributes would turn CRLF into LF.
+	if err := writeInfo(repo.Dir, "attributes", "* -text\n"); err != nil {
+		return err
+	}
+	if err := repo.Git(ctx, "add", "--all", "--force", "."); err != nil {
+		return err
+	}
+	if err := repo.GitAt(ctx, date, "commit", "--quiet", "--no-verify", "--message", "Kubernetes "+version); err != nil {
+		return err
+	}
+	// Upstream's version scripts describe HEAD by its tag.
+	if err := repo.Git(ctx, "tag", version); err != nil {
+		return err
+	}
+	return mark(ctx, repo, Options{Version: version})
+}
+
+// mark records the base at HEAD.
+func mark(ctx context.Context, repo gitrepo.Repo, o Options) error {
+	for _, args := range [][]string{
+		{"update-ref", Ref, "HEAD"},
+		{"update-ref", ExportedRef, "HEAD"},
+		{"config", "--local", "capacityv2.base", o.source()},
+	} {
+		if err := repo.Git(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeInfo(dir, name, content string) error {
+	info := filepath.Join(dir, ".git", "info")
+	if err := os.MkdirAll(info, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(info, name), []byte(content), 0o644)
+}
+
+// Stock checks the base out, without the series, as a second work tree at dir.
+func Stock(ctx context.Context, tree, dir string, s *progress.Step) error {
+	repo := gitrepo.Open(tree, s.Log)
+	want, err := repo.Rev(ctx, Ref)
+	if err != nil {
+		return err
+	}
+	stock := gitrepo.Open(dir, s.Log)
+	if stock.Exists() {
+		if got, err := stock.Rev(ctx, "HEAD"); err == nil && got == want {
+			return stock.Git(ctx, "checkout", "--quiet", "--force", "HEAD")
+		}
+	}
+	return AddWorktree(ctx, repo, dir, want)
+}
+
+// AddWorktree checks rev out at dir, in place of a work tree of ours that may
+// be there.
+func AddWorktree(ctx context.Context, repo gitrepo.Repo, dir, rev string) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := repo.Git(ctx, "worktree", "prune"); err != nil {
+		return err
+	}
+	return repo.Git(ctx, "worktree", "add", "--quiet", "--force", "--detach", dir, rev)
+}

@@ -1,0 +1,109 @@
+// Package gitrepo runs git on a repository of ours so that the result depends
+// on nothing but the arguments: no user or system configuration, fixed names.
+package gitrepo
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"capacityv2.internal/scripts/run"
+)
+
+// Fixed identity of what the tooling commits.
+const (
+	Name  = "KEP-5925 Series"
+	Email = "series@capacityv2.internal"
+)
+
+// Repo is a git repository with a work tree.
+type Repo struct {
+	Dir string
+	// Log takes what git prints. It may be nil.
+	Log io.Writer
+}
+
+// Open returns the repository in dir.
+func Open(dir string, log io.Writer) Repo { return Repo{Dir: dir, Log: log} }
+
+// env isolates git from the machine: a user's diff.algorithm, core.abbrev or
+// commit.gpgSign would change the bytes of an export or a commit.
+func env(date string) []string {
+	e := []string{
+		"GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "LC_ALL=C", "TZ=UTC",
+		"GIT_AUTHOR_NAME=" + Name, "GIT_AUTHOR_EMAIL=" + Email,
+		"GIT_COMMITTER_NAME=" + Name, "GIT_COMMITTER_EMAIL=" + Email,
+	}
+	if date != "" {
+		e = append(e, "GIT_AUTHOR_DATE="+date, "GIT_COMMITTER_DATE="+date)
+	}
+	return e
+}
+
+// settings hold for every call.
+var settings = []string{
+	"-c", "core.autocrlf=false", "-c", "core.fileMode=true", "-c", "core.quotePath=true",
+	"-c", "gc.auto=0", "-c", "core.hooksPath=" + os.DevNull, "-c", "advice.detachedHead=false",
+	"-c", "commit.gpgSign=false", "-c", "core.safecrlf=false",
+}
+
+func (r Repo) cmd(date string, args []string) run.Cmd {
+	return run.Cmd{Dir: r.Dir, Env: env(date), Log: r.Log, Name: "git", Args: append(append([]string{}, settings...), args...)}
+}
+
+// Git runs git and drops its output (to the log).
+func (r Repo) Git(ctx context.Context, args ...string) error { return r.cmd("", args).Run(ctx) }
+
+// GitAt is [Repo.Git] with a fixed author and committer date.
+func (r Repo) GitAt(ctx context.Context, date string, args ...string) error {
+	return r.cmd(date, args).Run(ctx)
+}
+
+// Output runs git and returns what it printed, without the last newline.
+func (r Repo) Output(ctx context.Context, args ...string) (string, error) {
+	out, err := r.cmd("", args).Output(ctx)
+	return strings.TrimRight(string(out), "\n"), err
+}
+
+// Lines is [Repo.Output] split into lines; nil for no output.
+func (r Repo) Lines(ctx context.Context, args ...string) ([]string, error) {
+	out, err := r.Output(ctx, args...)
+	if err != nil || out == "" {
+		return nil, err
+	}
+	return strings.Split(out, "\n"), nil
+}
+
+// Rev returns the full hash of rev.
+func (r Repo) Rev(ctx context.Context, rev string) (string, error) {
+	return r.Output(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", rev)
+}
+
+// Tree returns the hash of rev's tree.
+func (r Repo) Tree(ctx context.Context, rev string) (string, error) {
+	return r.Rev(ctx, rev+"^{tree}")
+}
+
+// Dirty returns the changed and untracked paths, in git's short form.
+func (r Repo) Dirty(ctx context.Context) ([]string, error) {
+	return r.Lines(ctx, "status", "--porcelain", "--untracked-files=all")
+}
+
+// Applying reports whether a `git am` or rebase is under way.
+func (r Repo) Applying() bool {
+	for _, d := range []string{"rebase-apply", "rebase-merge", "CHERRY_PICK_HEAD"} {
+		if _, err := os.Stat(filepath.Join(r.Dir, ".git", d)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Exists reports whether dir is the top of a git repository.
+func (r Repo) Exists() bool {
+	_, err := os.Stat(filepath.Join(r.Dir, ".git"))
+	return err == nil
+}
