@@ -1,0 +1,226 @@
+package series
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
+)
+
+// formatPatch makes bytes that depend on the commits only:
+//   - zero-commit, no-signature: no commit name and no git version;
+//   - full-index, binary: blob names do not shorten with the repository's size;
+//   - no-renames, a fixed algorithm, prefixes and context: no user setting;
+//   - stat=100: its width follows the terminal otherwise;
+//   - compression=0: binary hunks are zlib data, which differ between zlib
+//     libraries unless they are stored.
+var formatPatch = []string{
+	"-c", "core.compression=0", "-c", "core.looseCompression=0", "format-patch", "--quiet", "--zero-commit", "--no-signature", "--no-numbered", "--full-index", "--binary",
+	"--no-renames", "--diff-algorithm=myers", "--no-indent-heuristic", "--unified=3", "--src-prefix=a/", "--dst-prefix=b/",
+	"--stat=100", "--no-attach", "--no-thread", "--no-cover-letter", "--no-base", "--no-notes", "--no-to", "--no-cc",
+	"--no-add-header", "--subject-prefix=PATCH", "--suffix=.patch", "--filename-max-length=64",
+}
+
+// Exported is the series as its commits say it is.
+type Exported struct {
+	Patches []Patch
+	Lock    Lock
+}
+
+// Format turns the commits on the base into patches, without writing them to
+// the series' folder.
+func Format(ctx context.Context, repo gitrepo.Repo, version string) (Exported, error) {
+	var e Exported
+	if err := exportable(ctx, repo); err != nil {
+		return e, err
+	}
+	tmp, err := os.MkdirTemp("", "capacityv2-export-")
+	if err != nil {
+		return e, err
+	}
+	defer os.RemoveAll(tmp)
+	args := append(append([]string{}, formatPatch...), "--output-directory", tmp, base.Ref+"..HEAD")
+	if err := repo.Git(ctx, args...); err != nil {
+		return e, err
+	}
+	entries, err := os.ReadDir(tmp) // sorted, and the names start with the number
+	if err != nil {
+		return e, err
+	}
+	for _, d := range entries {
+		b, err := os.ReadFile(filepath.Join(tmp, d.Name()))
+		if err != nil {
+			return e, err
+		}
+		p, err := Parse(d.Name(), b)
+		if err != nil {
+			return e, err
+		}
+		e.Patches = append(e.Patches, p)
+	}
+	e.Lock, err = newLock(ctx, repo, version, e.Patches)
+	return e, err
+}
+
+// exportable refuses an empty range, a half-applied one, merges and a dirty tree.
+func exportable(ctx context.Context, repo gitrepo.Repo) error {
+	if repo.Applying() {
+		return progress.Refuse("a git am or rebase is half-done in "+repo.Dir, "a finished one", "git -C "+repo.Dir+" am --continue, or am --abort")
+	}
+	if dirty, err := repo.Dirty(ctx); err != nil {
+		return err
+	} else if len(dirty) > 0 {
+		return progress.Refuse(fmt.Sprintf("dirty tree: %d changed files in %s, first %q", len(dirty), repo.Dir, dirty[0]), "every change in a commit", "git -C "+repo.Dir+" commit")
+	}
+	if err := repo.Git(ctx, "merge-base", "--is-ancestor", base.Ref, "HEAD"); err != nil {
+		return progress.Refuse("HEAD of "+repo.Dir+" is not on the base", "commits on "+base.Ref, "git -C "+repo.Dir+" rebase "+base.Ref)
+	}
+	for _, c := range []struct{ arg, found, want string }{
+		{"--merges", "merge commits on the base", "one commit per patch"},
+		{"--no-merges", "", ""},
+	} {
+		n, err := repo.Output(ctx, "rev-list", "--count", c.arg, base.Ref+"..HEAD")
+		if err != nil {
+			return err
+		}
+		if c.found != "" && n != "0" {
+			return progress.Refuse(n+" "+c.found, c.want, "git -C "+repo.Dir+" rebase "+base.Ref)
+		}
+		if c.found == "" && n == "0" {
+			return progress.Refuse("empty range: no commit on the base in "+repo.Dir, "the series applied", "make apply")
+		}
+	}
+	return nil
+}
+
+// Export writes the commits as patch files. A file whose bytes do not change is
+// not touched. It returns the names of what was written or removed.
+func Export(ctx context.Context, repo gitrepo.Repo, dir, version string) ([]string, error) {
+	fromModules, err := FromModules(ctx, repo)
+	if err != nil {
+		return nil, err
+	}
+	if !fromModules {
+		return nil, progress.Refuse("the tree comes from a checkout (KUBERNETES_SRC)", "a tree assembled from modules, whose hashes the lock records",
+			"make clean && make apply without KUBERNETES_SRC, then git am the commits there")
+	}
+	if err := checkShrink(ctx, repo, dir); err != nil {
+		return nil, err
+	}
+	e, err := Format(ctx, repo, version)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := e.write(dir)
+	if err != nil {
+		return nil, err
+	}
+	return changed, setApplied(ctx, repo, e.Patches)
+}
+
+// checkShrink refuses to export a tree in which only the first part of the
+// series is applied: it would delete the rest.
+func checkShrink(ctx context.Context, repo gitrepo.Repo, dir string) error {
+	lock, err := ReadLock(dir)
+	if err != nil {
+		if _, e := os.Stat(filepath.Join(dir, LockName)); errors.Is(e, os.ErrNotExist) {
+			return nil // the first export
+		}
+		return err
+	}
+	head, err := repo.Rev(ctx, "HEAD")
+	if err != nil || head == lock.AppliedCommit {
+		return err
+	}
+	if _, err := repo.Rev(ctx, lock.AppliedCommit+"^{commit}"); err != nil {
+		return nil // never applied here
+	}
+	if repo.Git(ctx, "merge-base", "--is-ancestor", head, lock.AppliedCommit) == nil {
+		return progress.Refuse("half-applied range: HEAD of "+repo.Dir+" is inside the applied series", "the whole series, or commits of your own on it",
+			"make apply; to drop the last patches, git -C "+repo.Dir+" rebase -i "+base.Ref)
+	}
+	return nil
+}
+
+// write brings dir to the exported state.
+func (e Exported) write(dir string) ([]string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	var names, changed []string
+	keep := map[string]bool{}
+	put := func(name string, b []byte) error {
+		path := filepath.Join(dir, name)
+		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, b) {
+			return nil
+		}
+		changed = append(changed, name)
+		return os.WriteFile(path, b, 0o644)
+	}
+	for _, p := range e.Patches {
+		names = append(names, p.Name)
+		keep[p.Name] = true
+		if err := put(p.Name, p.Bytes); err != nil {
+			return nil, err
+		}
+	}
+	if err := put(ListName, listBytes(names)); err != nil {
+		return nil, err
+	}
+	lock, err := e.Lock.bytes()
+	if err != nil {
+		return nil, err
+	}
+	if err := put(LockName, lock); err != nil {
+		return nil, err
+	}
+	old, err := filepath.Glob(filepath.Join(dir, "*.patch"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range old {
+		if name := filepath.Base(path); !keep[name] {
+			changed = append(changed, name+" (removed)")
+			if err := os.Remove(path); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return changed, nil
+}
+
+// RoundTrip compares the export of the tree's commits with the files in dir.
+func RoundTrip(ctx context.Context, repo gitrepo.Repo, dir, version string) error {
+	e, err := Format(ctx, repo, version)
+	if err != nil {
+		return err
+	}
+	patches, err := Read(dir)
+	if err != nil {
+		return err
+	}
+	var diff []string
+	for i := range max(len(e.Patches), len(patches)) {
+		switch {
+		case i >= len(patches):
+			diff = append(diff, e.Patches[i].Name+" (not in the series)")
+		case i >= len(e.Patches):
+			diff = append(diff, patches[i].Name+" (no commit)")
+		case e.Patches[i].Name != patches[i].Name:
+			diff = append(diff, fmt.Sprintf("%s (exported as %s)", patches[i].Name, e.Patches[i].Name))
+		case !bytes.Equal(e.Patches[i].Bytes, patches[i].Bytes):
+			diff = append(diff, patches[i].Name)
+		}
+	}
+	if len(diff) > 0 {
+		return progress.Refuse("round trip: the export of the applied series differs in "+strings.Join(diff, ", "), "the same bytes", "make export")
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package series
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"capacityv2.internal/scripts/codegen/generated"
+	"capacityv2.internal/scripts/progress"
+)
+
+// trailers are the required ones, each with the form that is accepted.
+var trailers = []struct{ name, form, example string }{
+	{"KEP", `^\d+$`, "KEP: 5925"},
+	{"Class", `^(feature|generated|fix|test)$`, "Class: feature (or generated, fix, test)"},
+	{"Upstream", `^(https://\S+|not-forwarded: .+)$`, "Upstream: https://github.com/kubernetes/kubernetes/pull/N, or Upstream: not-forwarded: reason"},
+	{"Drop-When", `.{10,}`, "Drop-When: the base contains a gate named CSIStorageCapacityV2"},
+	{"Proven-By", `^(\./)?[\w./-]+:[\w/]+$|^codegen-drift$`, "Proven-By: pkg/apis/storage/validation:TestValidateCSIStorageCapacity, or codegen-drift"},
+}
+
+var (
+	fileName  = regexp.MustCompile(`^\d{4}-[A-Za-z0-9._-]+\.patch$`)
+	sentences = regexp.MustCompile(`[.!?:](\s|$)`)
+)
+
+// Lint checks the series in dir without a source tree. All findings are joined.
+func Lint(dir string) error {
+	names, err := List(dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	if err := listedIsPresent(dir, names); err != nil {
+		errs = append(errs, err)
+	}
+	lock, err := ReadLock(dir)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	var patches []Patch
+	for _, n := range names {
+		b, err := os.ReadFile(filepath.Join(dir, n))
+		if err != nil {
+			continue // reported by listedIsPresent
+		}
+		if err := flipped(lock, n, b); err != nil {
+			errs = append(errs, err)
+			continue // its content is not to be trusted
+		}
+		p, err := Parse(n, b)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		patches = append(patches, p)
+		errs = append(errs, lintPatch(p)...)
+	}
+	if len(errs) == 0 {
+		errs = append(errs, CheckSums(patches, lock))
+	}
+	return errors.Join(errs...)
+}
+
+// listedIsPresent wants each patch file listed once, and each name a file.
+func listedIsPresent(dir string, names []string) error {
+	var errs []error
+	list := filepath.Join(dir, ListName)
+	seen := map[string]bool{}
+	for i, n := range names {
+		if seen[n] {
+			errs = append(errs, progress.Refuse("duplicate in "+list+": "+n, "every patch once", "git checkout -- "+list+", or remove one of the lines"))
+		}
+		seen[n] = true
+		if !fileName.MatchString(n) {
+			errs = append(errs, progress.Refuse(fmt.Sprintf("%s: %q is no name of a patch", list, n), "NNNN-subject.patch", "make export"))
+		} else if want := fmt.Sprintf("%04d-", i+1); len(errs) == 0 && !strings.HasPrefix(n, want) {
+			errs = append(errs, progress.Refuse(fmt.Sprintf("%s: %s is patch %d", list, n, i+1), "a name that starts with "+want, "make export"))
+		}
+		if _, err := os.Stat(filepath.Join(dir, n)); err != nil {
+			errs = append(errs, progress.Refuse("missing patch "+n, "every name in "+list+" present", "git checkout -- "+filepath.Join(dir, n)))
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.patch"))
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if n := filepath.Base(f); !seen[n] {
+			errs = append(errs, progress.Refuse(f+" is not listed", "its name in "+list, "make export, or remove the file"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// flipped compares one patch file with its line in the lock.
+func flipped(l Lock, name string, b []byte) error {
+	i := slices.IndexFunc(l.Patches, func(p LockedPatch) bool { return p.Name == name })
+	if i < 0 {
+		return nil // CheckSums says it
+	}
+	if got := (Patch{Bytes: b}).SHA256(); got != l.Patches[i].SHA256 {
+		return progress.Refuse("changed patch file "+name+": its SHA-256 is "+got, l.Patches[i].SHA256+" ("+LockName+")",
+			"git checkout -- "+name+"; patch files are never edited by hand, see make edit")
+	}
+	return nil
+}
+
+func lintPatch(p Patch) []error {
+	var errs []error
+	bad := func(expected, format string, args ...any) {
+		errs = append(errs, progress.Refuse(p.Name+": "+fmt.Sprintf(format, args...), expected, "amend the commit in the tree (make edit), then make export"))
+	}
+	for _, t := range trailers {
+		v := p.Trailers[t.name]
+		if len(v) != 1 || !regexp.MustCompile(t.form).MatchString(v[0]) {
+			bad(t.example, "trailer %s is %q", t.name, v)
+		}
+	}
+	for name := range p.Trailers {
+		if !slices.ContainsFunc(trailers, func(t struct{ name, form, example string }) bool { return t.name == name }) && name != "Signed-off-by" {
+			bad("KEP, Class, Upstream, Drop-When, Proven-By", "unknown trailer %s", name)
+		}
+	}
+	if n := len(sentences.FindAllString(p.Body, -1)); n < 2 || n > 14 {
+		bad("a body of two to ten sentences that says why", "the body has %d sentences", n)
+	}
+	if len(p.Subject) > 80 {
+		bad("at most 80 characters", "the subject has %d", len(p.Subject))
+	}
+	for _, f := range p.Files {
+		lintFile(f, p.Class(), bad)
+	}
+	return errs
+}
+
+// neverTouched are files that a git checkout and the published modules have in
+// different forms, or that belong to upstream's dependency tooling.
+func neverTouched(path string) bool {
+	name := filepath.Base(path)
+	return strings.HasPrefix(path, "vendor/") || name == "go.mod" || name == "go.sum" || name == "go.work" || name == "go.work.sum"
+}
+
+func lintFile(f *gitdiff.File, class string, bad func(expected, format string, args ...any)) {
+	path := f.NewName
+	if f.IsDelete {
+		path = f.OldName
+	}
+	const gitlink = 0o160000
+	switch {
+	case neverTouched(path):
+		bad("no change of vendor/, go.mod, go.sum or go.work", "it touches %s", path)
+	case f.OldMode&0o170000 == gitlink || f.NewMode&0o170000 == gitlink:
+		bad("no gitlinks", "%s is a gitlink", path)
+	case f.OldMode != 0 && f.NewMode != 0 && f.OldMode != f.NewMode:
+		bad("no mode flips", "the mode of %s changes from %o to %o", path, f.OldMode, f.NewMode)
+	case f.IsBinary && !strings.Contains(path, "testdata/"):
+		bad("binary files only below testdata", "%s is binary", path)
+	}
+	switch isGenerated := generated.Path(path) || generatedContent(f); {
+	case isGenerated && class != "generated":
+		bad("generated files only in patches of Class: generated", "it edits the generated file %s", path)
+	case !isGenerated && class == "generated":
+		bad("only generated files in a patch of Class: generated", "it edits %s", path)
+	}
+	if class == "generated" {
+		return // the generators' white space is theirs
+	}
+	for _, frag := range f.TextFragments {
+		n := frag.NewPosition
+		for _, line := range frag.Lines {
+			if line.Op == gitdiff.OpAdd {
+				if why := whitespace(line.Line, path); why != "" {
+					bad("no whitespace errors", "%s:%d has %s", path, n, why)
+				}
+			}
+			if line.Op != gitdiff.OpDelete {
+				n++
+			}
+		}
+	}
+}
+
+// whitespace returns the error of an added line, or "".
+func whitespace(line, path string) string {
+	line = strings.TrimSuffix(line, "\n")
+	switch {
+	case strings.HasSuffix(line, "\r"):
+		return "a carriage return"
+	case strings.TrimRight(line, " \t") != line:
+		return "trailing blanks"
+	case strings.HasSuffix(path, ".go") && strings.HasPrefix(line, " ") && strings.Contains(line[:len(line)-len(strings.TrimLeft(line, " \t"))], " \t"):
+		return "a blank before a tab"
+	}
+	for _, m := range []string{"<<<<<<< ", ">>>>>>> "} {
+		if strings.HasPrefix(line, m) {
+			return "a conflict marker"
+		}
+	}
+	return ""
+}
+
+// generatedContent looks for the generators' header among the lines at hand.
+func generatedContent(f *gitdiff.File) bool {
+	if !strings.HasSuffix(f.NewName, ".go") || len(f.TextFragments) == 0 {
+		return false
+	}
+	var head strings.Builder
+	for _, line := range f.TextFragments[0].Lines {
+		if line.Op != gitdiff.OpDelete {
+			head.WriteString(line.Line)
+		}
+	}
+	return f.TextFragments[0].NewPosition == 1 && generated.Content([]byte(head.String()))
+}

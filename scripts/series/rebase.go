@@ -1,0 +1,140 @@
+package series
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
+)
+
+// Outcome is what became of one patch on another base.
+type Outcome string
+
+// The outcomes, from cheap to costly.
+const (
+	// Clean: every hunk applies where it says.
+	Clean Outcome = "clean"
+	// Fuzz: every hunk applies, some at another line or after a 3-way merge.
+	Fuzz Outcome = "fuzz"
+	// Upstream: the base has the change already.
+	Upstream Outcome = "already upstream"
+	// Conflict: a person has to merge it.
+	Conflict Outcome = "conflict"
+)
+
+// Result is the outcome of one patch.
+type Result struct {
+	Patch   Patch
+	Outcome Outcome
+	// Files in conflict.
+	Files []string
+}
+
+// Rebase commits the patches on the base that repo has at HEAD, with a 3-way
+// merge where a patch does not apply as it is. It stops at the first conflict,
+// which is left in the tree for a person, or goes on without that patch when
+// forecast is set.
+func Rebase(ctx context.Context, repo gitrepo.Repo, dir string, patches []Patch, forecast bool, s *progress.Step) ([]Result, error) {
+	var results []Result
+	for _, p := range patches {
+		r, err := rebaseOne(ctx, repo, filepath.Join(dir, p.Name), p)
+		if err != nil {
+			return results, err
+		}
+		results = append(results, r)
+		s.Sayf("%-16s %s%s", r.Outcome, p.Name, conflictList(r.Files))
+		switch {
+		case r.Outcome == Conflict && !forecast:
+			return results, progress.Refuse(fmt.Sprintf("%s conflicts in %s", p.Name, strings.Join(r.Files, ", ")), "a merge by hand",
+				"git -C "+repo.Dir+" status; edit, git add, git am --continue (or --skip); then git am --3way the patches after it")
+		case r.Outcome == Conflict:
+			if err := repo.Git(ctx, "am", "--skip"); err != nil {
+				return results, err
+			}
+		}
+	}
+	return results, nil
+}
+
+func conflictList(files []string) string {
+	if len(files) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(files, ", ")
+}
+
+func rebaseOne(ctx context.Context, repo gitrepo.Repo, path string, p Patch) (Result, error) {
+	before, err := repo.Rev(ctx, "HEAD")
+	if err != nil {
+		return Result{}, err
+	}
+	if repo.Git(ctx, "apply", "--check", "--reverse", path) == nil {
+		return Result{Patch: p, Outcome: Upstream}, nil
+	}
+	merged := repo.Git(ctx, "apply", "--check", path) != nil
+	if err := am(ctx, repo, path, "--3way"); err != nil {
+		if ctx.Err() != nil || !repo.Applying() {
+			return Result{}, err
+		}
+		files, e := repo.Lines(ctx, "diff", "--name-only", "--diff-filter=U")
+		return Result{Patch: p, Outcome: Conflict, Files: files}, e
+	}
+	after, err := repo.Rev(ctx, "HEAD")
+	if err != nil {
+		return Result{}, err
+	}
+	if after == before {
+		return Result{Patch: p, Outcome: Upstream}, nil
+	}
+	fuzz, err := moved(ctx, repo, p)
+	if merged || fuzz {
+		return Result{Patch: p, Outcome: Fuzz}, err
+	}
+	return Result{Patch: p, Outcome: Clean}, err
+}
+
+// moved reports whether the commit just made has other hunk headers than its
+// patch: git apply says so only among its messages, in the user's language.
+func moved(ctx context.Context, repo gitrepo.Repo, p Patch) (bool, error) {
+	made, err := repo.Output(ctx, "diff-tree", "--patch", "--no-commit-id", "--full-index", "--binary", "--no-renames", "--diff-algorithm=myers", "--no-indent-heuristic", "HEAD")
+	if err != nil {
+		return false, err
+	}
+	files, _, err := gitdiff.Parse(strings.NewReader(made + "\n"))
+	if err != nil {
+		return false, err
+	}
+	return positions(files) != positions(p.Files), nil
+}
+
+// positions lists where the hunks of the files are.
+func positions(files []*gitdiff.File) string {
+	var b strings.Builder
+	for _, f := range files {
+		fmt.Fprintln(&b, f.NewName)
+		for _, frag := range f.TextFragments {
+			fmt.Fprintln(&b, frag.OldPosition, frag.OldLines, frag.NewPosition, frag.NewLines)
+		}
+	}
+	return b.String()
+}
+
+// Taken lists the names and protobuf numbers of ours that a base has without
+// the series: upstream took them, so the series has to change before it moves.
+func Taken(ctx context.Context, repo gitrepo.Repo, names []string) ([]string, error) {
+	var taken []string
+	for _, n := range names {
+		out, err := repo.Lines(ctx, "grep", "--files-with-matches", "--fixed-strings", "--word-regexp", "-e", n, base.Ref, "--",
+			"pkg/features/*.go", "staging/src/k8s.io/api/storage/*.proto", "staging/src/k8s.io/api/storage/*types.go")
+		if err == nil && len(out) > 0 {
+			taken = append(taken, n+" in "+strings.Join(out, ", "))
+		}
+	}
+	return taken, ctx.Err()
+}

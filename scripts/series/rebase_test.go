@@ -1,0 +1,84 @@
+package series
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
+)
+
+// rebaseOn rebases the two patches of [exported] to a base with other files.
+func rebaseOn(t *testing.T, files map[string]string, forecast bool) (gitrepo.Repo, []Result, error) {
+	t.Helper()
+	old, dir := exported(t)
+	patches, err := Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	repo := newTree(t, map[string]string{"pkg/a/a.go": numbered("one"), "pkg/b/b.go": "package b\n"})
+	commit(t, repo, "newer base", files)
+	git(t, repo, "update-ref", base.Ref, "HEAD")
+	git(t, repo, "fetch", "--quiet", old.Dir, "+HEAD:refs/old") // the blobs for 3-way
+	var results []Result
+	err = step(t, func(ctx context.Context, s *progress.Step) error {
+		results, err = Rebase(ctx, repo, dir, patches, forecast, s)
+		return err
+	})
+	return repo, results, err
+}
+
+func TestRebaseOutcomes(t *testing.T) {
+	const patched = "package b\n\nfunc B() {}\n"
+	for name, tc := range map[string]struct {
+		files map[string]string
+		want  []Outcome
+	}{
+		"the same base":        {map[string]string{"other": "x\n"}, []Outcome{Clean, Clean}},
+		"lines moved":          {map[string]string{"pkg/a/a.go": "// new\n" + numbered("one")}, []Outcome{Fuzz, Clean}},
+		"context changed":      {map[string]string{"pkg/a/a.go": strings.Replace(numbered("one"), "line 18", "line eighteen", 1)}, []Outcome{Fuzz, Clean}},
+		"upstream has a patch": {map[string]string{"pkg/b/b.go": patched}, []Outcome{Clean, Upstream}},
+		"conflict":             {map[string]string{"pkg/a/a.go": strings.Replace(numbered("one"), "line 20", "line 2O", 1)}, []Outcome{Conflict, Clean}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			repo, results, err := rebaseOn(t, tc.files, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []Outcome
+			for _, r := range results {
+				got = append(got, r.Outcome)
+			}
+			if len(got) != len(tc.want) || got[0] != tc.want[0] || got[1] != tc.want[1] {
+				t.Errorf("outcomes %q, want %q", got, tc.want)
+			}
+			if repo.Applying() {
+				t.Error("a git am is left half-done")
+			}
+		})
+	}
+}
+
+func TestRebaseStopsAtAConflict(t *testing.T) {
+	repo, results, err := rebaseOn(t, map[string]string{"pkg/a/a.go": strings.Replace(numbered("one"), "line 20", "line 2O", 1)}, false)
+	wantRefusal(t, err, "conflicts in pkg/a/a.go", "git am --continue")
+	if len(results) != 1 || !repo.Applying() {
+		t.Errorf("%d results, half-done %t: want the conflict left for a person", len(results), repo.Applying())
+	}
+}
+
+func TestTaken(t *testing.T) {
+	repo := newTree(t, map[string]string{
+		"staging/src/k8s.io/api/storage/v1/generated.proto": "optional string podName = 5925;\n",
+		"pkg/features/kube_features.go":                     "CSIStorageCapacityV2X featuregate.Feature\n",
+	})
+	taken, err := Taken(context.Background(), repo, []string{"CSIStorageCapacityV2", "5925"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(taken) != 1 || !strings.HasPrefix(taken[0], "5925 in ") {
+		t.Errorf("taken: %q, want the number alone", taken)
+	}
+}

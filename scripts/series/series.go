@@ -1,0 +1,203 @@
+// Package series is the patch series: patch files and their order on disk, and
+// commits on the base in the tree.
+package series
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"capacityv2.internal/scripts/progress"
+)
+
+// ListName is the file with the names of the patches, one a line, in order.
+const ListName = "series"
+
+// Patch is one patch file.
+type Patch struct {
+	Name     string // file name
+	Bytes    []byte
+	Subject  string
+	Body     string // without the trailers
+	Trailers map[string][]string
+	Files    []*gitdiff.File
+}
+
+// SHA256 returns the hash of the patch file, in hex.
+func (p Patch) SHA256() string {
+	h := sha256.Sum256(p.Bytes)
+	return hex.EncodeToString(h[:])
+}
+
+// Class returns the patch's Class trailer: feature, generated, fix or test.
+func (p Patch) Class() string { return first(p.Trailers["Class"]) }
+
+// Paths returns every path that the patch touches, once.
+func (p Patch) Paths() []string {
+	var paths []string
+	seen := map[string]bool{"": true}
+	for _, f := range p.Files {
+		for _, n := range []string{f.OldName, f.NewName} {
+			if !seen[n] {
+				seen[n] = true
+				paths = append(paths, n)
+			}
+		}
+	}
+	return paths
+}
+
+func first(s []string) string {
+	if len(s) == 0 {
+		return ""
+	}
+	return s[0]
+}
+
+// List reads the order list in dir: one name a line, # starts a comment.
+func List(dir string) ([]string, error) {
+	path := filepath.Join(dir, ListName)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, progress.Refuse("no "+path, "the ordered list of the patches", "git checkout -- "+path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for line := range strings.Lines(string(b)) {
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line != "" {
+			names = append(names, line)
+		}
+	}
+	return names, nil
+}
+
+// Read reads the listed patches of dir.
+func Read(dir string) ([]Patch, error) {
+	names, err := List(dir)
+	if err != nil {
+		return nil, err
+	}
+	var patches []Patch
+	for _, n := range names {
+		b, err := os.ReadFile(filepath.Join(dir, n))
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, progress.Refuse("missing patch "+n, "every name in "+filepath.Join(dir, ListName)+" present", "git checkout -- "+filepath.Join(dir, n))
+		}
+		if err != nil {
+			return nil, err
+		}
+		p, err := Parse(n, b)
+		if err != nil {
+			return nil, err
+		}
+		patches = append(patches, p)
+	}
+	return patches, nil
+}
+
+var trailerLine = regexp.MustCompile(`^([A-Z][A-Za-z-]*): (.+)$`)
+
+// Parse parses one patch file in git's mail format.
+func Parse(name string, b []byte) (Patch, error) {
+	malformed := func(why string) error {
+		return progress.Refuse("malformed patch "+name+": "+why, "the output of git format-patch", "git checkout -- the file, or make export from the tree that holds the commit")
+	}
+	files, preamble, err := gitdiff.Parse(bytes.NewReader(b))
+	if err != nil {
+		return Patch{}, malformed(err.Error())
+	}
+	if len(files) == 0 {
+		return Patch{}, malformed("it changes no file")
+	}
+	head, rest, ok := strings.Cut(preamble, "\n\n")
+	if !ok || !strings.HasPrefix(head, "From ") {
+		return Patch{}, malformed("no mail header")
+	}
+	p := Patch{Name: name, Bytes: b, Files: files, Trailers: map[string][]string{}}
+	p.Subject = subject(head)
+	if p.Subject == "" {
+		return Patch{}, malformed("no subject")
+	}
+	message, _, ok := strings.Cut(rest, "\n---\n")
+	if !ok {
+		return Patch{}, malformed("no --- line after the message")
+	}
+	p.Body, p.Trailers = splitTrailers(message)
+	return p, nil
+}
+
+// subject returns the unfolded subject without its [PATCH] tag.
+func subject(head string) string {
+	var s string
+	in := false
+	for line := range strings.Lines(head) {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "Subject: "):
+			in, s = true, strings.TrimPrefix(line, "Subject: ")
+		case in && strings.HasPrefix(line, " "):
+			s += line
+		default:
+			in = false
+		}
+	}
+	return strings.TrimPrefix(s, "[PATCH] ")
+}
+
+// splitTrailers takes the last paragraph as trailers where all its lines are.
+// A line that starts with a blank continues the one before.
+func splitTrailers(message string) (string, map[string][]string) {
+	trailers := map[string][]string{}
+	message = strings.TrimSpace(message)
+	body, last := "", message
+	if i := strings.LastIndex(message, "\n\n"); i >= 0 {
+		body, last = message[:i], message[i+2:]
+	}
+	key := ""
+	for line := range strings.Lines(last) {
+		line = strings.TrimRight(line, "\n")
+		if m := trailerLine.FindStringSubmatch(line); m != nil {
+			key = m[1]
+			trailers[key] = append(trailers[key], m[2])
+			continue
+		}
+		if key != "" && strings.HasPrefix(line, " ") {
+			v := trailers[key]
+			v[len(v)-1] += " " + strings.TrimSpace(line)
+			continue
+		}
+		return message, map[string][]string{}
+	}
+	return strings.TrimSpace(body), trailers
+}
+
+// Paths returns every path that the patches touch, once, in order of first touch.
+func Paths(patches []Patch) []string {
+	var all []string
+	seen := map[string]bool{}
+	for _, p := range patches {
+		for _, path := range p.Paths() {
+			if !seen[path] {
+				seen[path] = true
+				all = append(all, path)
+			}
+		}
+	}
+	return all
+}
+
+// listBytes is the content of the order list.
+func listBytes(names []string) []byte {
+	return fmt.Appendf(nil, "# The order of the patches. Written by make export.\n%s\n", strings.Join(names, "\n"))
+}

@@ -1,0 +1,213 @@
+package series
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"capacityv2.internal/scripts/base"
+)
+
+func TestApplyGivesTheSameCommits(t *testing.T) {
+	repo, dir := exported(t)
+	want := head(t, repo)
+	reset(t, repo)
+	if err := apply(t, repo, dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := head(t, repo); got != want {
+		t.Errorf("HEAD after apply is %s, want the exported %s", got, want)
+	}
+	if err := RoundTrip(context.Background(), repo, dir, version); err != nil {
+		t.Error(err)
+	}
+	if err := Lint(dir); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestExportLeavesUnchangedPatchesAlone(t *testing.T) {
+	repo, dir := exported(t)
+	names, err := List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := time.Unix(1, 0)
+	first := filepath.Join(dir, names[0])
+	if err := os.Chtimes(first, old, old); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, repo, message("b: add another function", "feature"), map[string]string{"pkg/b/c.go": "package b\n"})
+	changed, err := Export(context.Background(), repo, dir, version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"0003-b-add-another-function.patch", ListName, LockName}; !slices.Equal(changed, want) {
+		t.Errorf("changed %q, want %q", changed, want)
+	}
+	fi, err := os.Stat(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !fi.ModTime().Equal(old) {
+		t.Error("an unchanged patch file was written again")
+	}
+}
+
+func TestExportRemovesPatchesOfDroppedCommits(t *testing.T) {
+	repo, dir := exported(t)
+	git(t, repo, "rebase", "--quiet", "--onto", "HEAD~2", "HEAD~1")
+	changed, err := Export(context.Background(), repo, dir, version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(changed, "0001-a-change-the-middle.patch (removed)") {
+		t.Errorf("changed %q, want the first patch removed", changed)
+	}
+	if err := Lint(dir); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestExportRefuses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		prepare func(t *testing.T, tree string, git func(...string))
+		want    string
+	}{
+		"an empty range":       {func(t *testing.T, _ string, git func(...string)) { git("reset", "--quiet", "--hard", base.Ref) }, "half-applied range"},
+		"a half-applied range": {func(t *testing.T, _ string, git func(...string)) { git("reset", "--quiet", "--hard", "HEAD~1") }, "half-applied range"},
+		"a dirty tree":         {func(t *testing.T, tree string, _ func(...string)) { write(t, tree, "new.go", "package x\n") }, "dirty tree"},
+		"merge commits": {func(t *testing.T, _ string, git func(...string)) {
+			git("checkout", "--quiet", "-b", "side", base.Ref)
+			git("commit", "--quiet", "--allow-empty", "-m", "side")
+			git("checkout", "--quiet", "-")
+			git("merge", "--quiet", "--no-ff", "-m", "merge", "side")
+		}, "merge commits"},
+		"commits that are not on the base": {func(t *testing.T, _ string, git func(...string)) {
+			git("checkout", "--quiet", "--orphan", "other")
+			git("commit", "--quiet", "-m", "other")
+		}, "is not on the base"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			repo, dir := exported(t)
+			before := snapshot(t, dir)
+			tc.prepare(t, repo.Dir, func(args ...string) { git(t, repo, args...) })
+			_, err := Export(context.Background(), repo, dir, version)
+			wantRefusal(t, err, tc.want)
+			if after := snapshot(t, dir); after != before {
+				t.Error("the patch files changed")
+			}
+		})
+	}
+}
+
+func TestFormatRefusesAnEmptyRange(t *testing.T) {
+	repo := newTree(t, map[string]string{"a": "a\n"})
+	_, err := Export(context.Background(), repo, t.TempDir(), version)
+	wantRefusal(t, err, "empty range", "make apply")
+}
+
+func TestApplyRefuses(t *testing.T) {
+	t.Run("a dirty tree", func(t *testing.T) {
+		repo, dir := exported(t)
+		write(t, repo.Dir, "pkg/a/a.go", "package a // mine\n")
+		wantRefusal(t, apply(t, repo, dir), "dirty tree", "pkg/a/a.go")
+		if b, _ := os.ReadFile(filepath.Join(repo.Dir, "pkg/a/a.go")); string(b) != "package a // mine\n" {
+			t.Error("the change was overwritten")
+		}
+	})
+	t.Run("commits that are not exported", func(t *testing.T) {
+		repo, dir := exported(t)
+		commit(t, repo, "mine", map[string]string{"pkg/b/mine.go": "package b\n"})
+		mine := head(t, repo)
+		wantRefusal(t, apply(t, repo, dir), "1 commits", "not exported", "make export")
+		if head(t, repo) != mine {
+			t.Error("the commit was dropped")
+		}
+	})
+	t.Run("another base", func(t *testing.T) {
+		_, dir := exported(t)
+		other := newTree(t, map[string]string{"pkg/a/a.go": "package a\n"})
+		wantRefusal(t, apply(t, other, dir), "base tree is")
+	})
+	t.Run("a patch that does not apply", func(t *testing.T) {
+		repo, dir := exported(t)
+		names, err := List(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		damage(t, dir, names[0], "-// one line 20", "-// one line 2x")
+		relock(t, dir)
+		reset(t, repo)
+		err = apply(t, repo, dir)
+		wantRefusal(t, err, names[0]+" does not apply (0 before it do)", "pkg/a/a.go:", "// one line 20")
+		baseRev, _ := repo.Rev(context.Background(), base.Ref)
+		if head(t, repo) != baseRev || repo.Applying() {
+			t.Error("the tree is not back at the base")
+		}
+	})
+}
+
+// snapshot is the content of all files in dir.
+func snapshot(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, e := range entries {
+		content, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString(e.Name() + "\n" + string(content))
+	}
+	return b.String()
+}
+
+// damage replaces text in a patch file, which has to hold it.
+func damage(t *testing.T, dir, name, from, to string) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(b), from, to, 1)
+	if changed == string(b) {
+		t.Fatalf("%s does not hold %q:\n%s", name, from, b)
+	}
+	if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// relock writes the patches' sums to the lock, as somebody would who wants to
+// get past them.
+func relock(t *testing.T, dir string) {
+	t.Helper()
+	l, err := ReadLock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patches, err := Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Patches = nil
+	for _, p := range patches {
+		l.Patches = append(l.Patches, LockedPatch{p.Name, p.SHA256()})
+	}
+	b, err := l.bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, LockName), b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
