@@ -25,8 +25,10 @@ var trailers = []struct{ name, form, example string }{
 }
 
 var (
-	fileName  = regexp.MustCompile(`^\d{4}-[A-Za-z0-9._-]+\.patch$`)
-	sentences = regexp.MustCompile(`[.!?:](\s|$)`)
+	fileName = regexp.MustCompile(`^\d{4}-[A-Za-z0-9._-]+\.patch$`)
+	// generatorCommand is one of upstream's scripts, or what it runs.
+	generatorCommand = regexp.MustCompile(`hack/[\w-]+\.sh|go (run|test) `)
+	sentences        = regexp.MustCompile(`[.!?:](\s|$)`)
 )
 
 // Lint checks the series in dir without a source tree. All findings are joined.
@@ -129,6 +131,9 @@ func lintPatch(p Patch) []error {
 	}
 	if n := len(sentences.FindAllString(p.Body, -1)); n < 2 || n > 14 {
 		bad("a body of two to ten sentences that says why", "the body has %d sentences", n)
+	}
+	if p.Class() == "generated" && !generatorCommand.MatchString(p.Body) {
+		bad("the command that made it, such as hack/update-codegen.sh", "the body names no generator")
 	}
 	if len(p.Subject) > 80 {
 		bad("at most 80 characters", "the subject has %d", len(p.Subject))
