@@ -1,0 +1,240 @@
+// Package codegen runs upstream's own generators on the patched tree, in a work
+// tree of its own, and tells what they write differently from what is committed.
+package codegen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/codegen/generated"
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/workspace"
+)
+
+// Scope says which generators run. Each of them always runs on the whole tree.
+type Scope string
+
+const (
+	// Storage runs the generators whose inputs or outputs the series touches.
+	Storage Scope = "storage"
+	// All runs every generator that the assembled tree has the inputs of.
+	All Scope = "all"
+)
+
+// ParseScope reads a scope; empty means [Storage].
+func ParseScope(s string) (Scope, error) {
+	switch Scope(s) {
+	case "", Storage:
+		return Storage, nil
+	case All:
+		return All, nil
+	}
+	return "", progress.Refuse("unknown scope "+s, fmt.Sprintf("%s or %s", Storage, All), "make codegen SCOPE="+string(All))
+}
+
+// Result is what the generators wrote.
+type Result struct {
+	// Head is the commit that they ran on.
+	Head string
+	// Changed are the paths that differ from Head, sorted; empty: no drift.
+	Changed []string
+	// Diff shows the beginning of each change, for people.
+	Diff string
+
+	// written are the tracked files that a generator wrote anew, changed or not.
+	written map[string]bool
+}
+
+// Run regenerates the committed tree at HEAD. It refuses a tree with changes
+// that are not committed, unless a generator writes those files anyway.
+func Run(ctx context.Context, ws workspace.Workspace, scope Scope, r *progress.Reporter) (*Result, error) {
+	c := &checkout{dir: filepath.Join(ws.Work, "codegen"), tree: gitrepo.Open(ws.Tree(), nil)}
+	if err := c.refuseDirty(ctx); err != nil {
+		return nil, err
+	}
+	var touched []string
+	var todo []generator
+	r.Add(1)
+	err := r.Step(ctx, "work tree for the generators", func(ctx context.Context, s *progress.Step) error {
+		var err error
+		if touched, err = c.tree.Lines(ctx, "diff", "--name-only", "--no-renames", base.Ref, "HEAD"); err != nil {
+			return err
+		}
+		if err := c.create(ctx, s); err != nil {
+			return err
+		}
+		tags, err := folderTags(c.dir, touched)
+		if err != nil {
+			return err
+		}
+		todo = choose(scope, touched, tags)
+		if len(todo) == 0 {
+			return nil
+		}
+		if err := toolchain.EnsurePrograms(ctx, s, programs(todo)...); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(todo, func(g generator) bool { return g.etcd }) {
+			bin, err := cluster.Etcd(ctx, ws, s.Log)
+			if err != nil {
+				return err
+			}
+			if err := c.linkEtcd(filepath.Join(bin, "etcd")); err != nil {
+				return err
+			}
+		}
+		s.Sayf("%d files of the series, generators: %s", len(touched), names(todo))
+		return c.tools(ctx, ws.Pin("hack-tools"), s.Log)
+	})
+	if err != nil {
+		return nil, err
+	}
+	before, err := c.stat(ctx)
+	if err != nil {
+		return nil, err
+	}
+	scripts := scriptsOf(todo)
+	r.Add(len(scripts) + 1)
+	for _, sc := range scripts {
+		err := r.Step(ctx, sc.title(), func(ctx context.Context, s *progress.Step) error { return c.run(ctx, sc, s) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	res := &Result{}
+	return res, r.Step(ctx, "compare with what is committed", func(ctx context.Context, s *progress.Step) error {
+		after, err := c.stat(ctx)
+		if err != nil {
+			return err
+		}
+		res.written = written(before, after)
+		if err := proof(todo, touched, before, after, res.written); err != nil {
+			return err
+		}
+		if res.Head, err = c.repo().Rev(ctx, "HEAD"); err != nil {
+			return err
+		}
+		if res.Changed, res.Diff, err = c.changes(ctx, s.Log); err != nil {
+			return err
+		}
+		s.Sayf("%d generated files written anew, %d files differ", len(res.written), len(res.Changed))
+		return nil
+	})
+}
+
+// Verify refuses generated code that differs from what the generators write.
+func Verify(ctx context.Context, ws workspace.Workspace, scope Scope, r *progress.Reporter) error {
+	res, err := Run(ctx, ws, scope, r)
+	if err != nil || len(res.Changed) == 0 {
+		return err
+	}
+	return progress.Refuse(
+		fmt.Sprintf("generated code differs from what upstream's generators write (%d files):\n%s", len(res.Changed), res.Diff),
+		"committed == regenerated", "make codegen, and commit what it changes in a patch of Class: generated")
+}
+
+// CopyBack puts what res changed into the tree's working copy, for the user to
+// commit. Uncommitted changes of generated files that the generators do not
+// confirm are undone.
+func CopyBack(ctx context.Context, ws workspace.Workspace, res *Result) error {
+	tree := gitrepo.Open(ws.Tree(), nil)
+	head, err := tree.Rev(ctx, "HEAD")
+	if err != nil {
+		return err
+	}
+	if head != res.Head {
+		return progress.Refuse("the tree moved to "+head+" while the generators ran", res.Head, "make codegen")
+	}
+	paths := slices.Clone(res.Changed)
+	dirty, err := dirtyPaths(ctx, tree)
+	if err != nil {
+		return err
+	}
+	for _, p := range dirty {
+		if res.written[p] {
+			paths = append(paths, p)
+		}
+	}
+	for _, p := range paths {
+		from, to := filepath.Join(ws.Work, "codegen", p), filepath.Join(ws.Tree(), p)
+		b, err := os.ReadFile(from)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = os.Remove(to)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(to, b, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refuseDirty lets through what an earlier run copied into the tree.
+func (c *checkout) refuseDirty(ctx context.Context) error {
+	if c.tree.Applying() {
+		return progress.Refuse("a patch is half applied in "+c.tree.Dir, "a tree with the whole series", "git -C "+c.tree.Dir+" am --continue, or --abort")
+	}
+	dirty, err := dirtyPaths(ctx, c.tree)
+	if err != nil {
+		return err
+	}
+	dirty = slices.DeleteFunc(dirty, func(p string) bool {
+		return generated.Path(p) || sameFile(filepath.Join(c.dir, p), filepath.Join(c.tree.Dir, p))
+	})
+	if len(dirty) == 0 {
+		return nil
+	}
+	return progress.Refuse("the tree has changes that are not committed: "+strings.Join(dirty, ", "),
+		"hand-written changes committed; the generators run on the committed tree",
+		"git -C "+c.tree.Dir+" commit, then the same command again")
+}
+
+// dirtyPaths returns the changed and untracked files of repo.
+func dirtyPaths(ctx context.Context, repo gitrepo.Repo, config ...string) ([]string, error) {
+	args := append(slices.Clone(config), "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
+	out, err := repo.Output(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	return parseStatus(out), nil
+}
+
+// parseStatus reads the paths of `git status --porcelain -z --no-renames`.
+func parseStatus(out string) []string {
+	var paths []string
+	for entry := range strings.SplitSeq(out, "\x00") {
+		if len(entry) > 3 { // two letters and a space
+			paths = append(paths, entry[3:])
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.ReadFile(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.ReadFile(b)
+	return err == nil && string(x) == string(y)
+}
