@@ -1,0 +1,119 @@
+package release
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// imageRepository is what upstream's image tarballs are tagged for.
+const imageRepository = "registry.k8s.io"
+
+// imagePrograms are the programs that get an image. Upstream has one for
+// kube-proxy too; it needs the iptables and nft programs of a base image, and
+// we have none without a registry. The series leaves kube-proxy as it is, so
+// upstream's image of the base serves.
+var imagePrograms = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
+
+// logRunner starts a program in its image and sends its output where flags say.
+const logRunner = "kube-log-runner"
+
+// Image is an image tarball inside the server tarball.
+type Image struct {
+	Reference string `json:"reference"`
+	Platform  string `json:"platform"`
+	// Config is the digest of the image's configuration, which container
+	// runtimes show as the image's ID.
+	Config string `json:"config"`
+	// Tarball is the file inside the server tarball.
+	Tarball Artefact `json:"tarball"`
+}
+
+// netBindService is the file capability cap_net_bind_service=ep, as the kernel
+// stores it (version 2, little endian): a kube-apiserver that does not run as
+// root may use ports below 1024. Upstream's image has it.
+const netBindService = "\x01\x00\x00\x02" + "\x00\x04\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
+
+// packImage writes the image of program, in the form of `docker save`, into the
+// file out/program.tar. bin holds the programs of p. The image has no base:
+// our programs are static, and a base would have to come from a registry.
+func packImage(ctx context.Context, program string, p Platform, v Version, bin, out string, date time.Time) (img Image, err error) {
+	t := tree{"tmp": {mode: fs.ModeDir | fs.ModeSticky | 0o777}}
+	t.addBytes("etc/passwd", []byte("root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n"))
+	t.addBytes("etc/group", []byte("root:x:0:\nnobody:x:65534:\nnonroot:x:65532:\n"))
+	at, entrypoint := "usr/local/bin/"+program, "/go-runner"
+	if program == "kubectl" {
+		at, entrypoint = "bin/kubectl", "/bin/kubectl"
+	} else if err := t.addFile("go-runner", filepath.Join(bin, logRunner), modeProgram); err != nil {
+		return img, err
+	}
+	if err := t.addFile(at, filepath.Join(bin, program), modeProgram); err != nil {
+		return img, err
+	}
+	if program == "kube-apiserver" {
+		m := t[at]
+		m.capability = netBindService
+		t[at] = m
+	}
+	var layer bytes.Buffer
+	if err := t.writeTar(ctx, &layer, date); err != nil {
+		return img, err
+	}
+	image, err := mutate.Append(empty.Image, mutate.Addendum{
+		// Not compressed: the server tarball compresses it.
+		Layer:   static.NewLayer(layer.Bytes(), types.DockerUncompressedLayer),
+		History: v1.History{Created: v1.Time{Time: date}, CreatedBy: program + " " + v.String()},
+	})
+	if err != nil {
+		return img, err
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return img, err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture, config.Created = p.OS, p.Arch, v1.Time{Time: date}
+	config.Config = v1.Config{
+		Entrypoint: []string{entrypoint},
+		Env:        []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+		WorkingDir: "/",
+		Labels: map[string]string{
+			"org.opencontainers.image.title":   program,
+			"org.opencontainers.image.version": v.String(),
+		},
+	}
+	if image, err = mutate.ConfigFile(image, config); err != nil {
+		return img, err
+	}
+	digest, err := image.ConfigName()
+	if err != nil {
+		return img, err
+	}
+	tag, err := name.NewTag(fmt.Sprintf("%s/%s-%s:%s", imageRepository, program, p.Arch, v.ImageTag()))
+	if err != nil {
+		return img, err
+	}
+	f, err := os.Create(filepath.Join(out, program+".tar"))
+	if err != nil {
+		return img, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	sum := newSummer(f)
+	if err := tarball.Write(tag, image, sum); err != nil {
+		return img, err
+	}
+	return Image{Reference: tag.Name(), Platform: p.String(), Config: digest.String(), Tarball: sum.artefact(program + ".tar")}, nil
+}

@@ -1,0 +1,181 @@
+package release
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"debug/buildinfo"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+
+	"capacityv2.internal/scripts/run"
+	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/workspace"
+)
+
+// module is a Go module that a program is made of.
+type module struct {
+	Path    string
+	Version string // empty for a module of the tree
+	// Sum is the h1: sum of go.sum. Empty for a module of the tree, and where the
+	// source (a git checkout) has a vendor folder, which go.sum does not cover.
+	Sum string
+}
+
+// inTree is what Go says instead of a version for a module of a workspace.
+const inTree = "(devel)"
+
+// programModules returns the modules of the program at path, sorted, and the
+// Go release that built it.
+func programModules(path string) (mods []module, goVersion string, err error) {
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return nil, "", fmt.Errorf("modules of %s: %w", path, err)
+	}
+	add := func(path, version, sum string) {
+		if version == inTree {
+			version = ""
+		}
+		mods = append(mods, module{path, version, sum})
+	}
+	add(info.Main.Path, info.Main.Version, info.Main.Sum)
+	for _, d := range info.Deps {
+		if d.Replace != nil {
+			d = d.Replace
+		}
+		add(d.Path, d.Version, d.Sum)
+	}
+	sortModules(mods)
+	return mods, info.GoVersion, nil
+}
+
+func sortModules(mods []module) {
+	slices.SortFunc(mods, func(a, b module) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Version, b.Version))
+	})
+}
+
+// baseModules returns the modules that the base is assembled from, with the
+// sums that pin them.
+func baseModules(ws workspace.Workspace) ([]module, error) {
+	dir := ws.Pin("kubernetes")
+	b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return nil, err
+	}
+	mod, err := modfile.Parse("go.mod", b, nil)
+	if err != nil {
+		return nil, err
+	}
+	sums, err := os.ReadFile(filepath.Join(dir, "go.sum"))
+	if err != nil {
+		return nil, err
+	}
+	sum := map[string]string{}
+	for line := range strings.Lines(string(sums)) {
+		if f := strings.Fields(line); len(f) == 3 {
+			sum[f[0]+"@"+f[1]] = f[2]
+		}
+	}
+	var out []module
+	for _, r := range mod.Require {
+		s, ok := sum[r.Mod.String()]
+		if !ok {
+			return nil, fmt.Errorf("%s/go.sum has no sum of %s", dir, r.Mod)
+		}
+		out = append(out, module{r.Mod.Path, r.Mod.Version, s})
+	}
+	sortModules(out)
+	return out, nil
+}
+
+// dirHash turns an h1: sum into hex, the form that SPDX and in-toto use.
+func dirHash(sum string) (string, error) {
+	b, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(sum, "h1:"))
+	if err != nil || len(b) != 32 || !strings.HasPrefix(sum, "h1:") {
+		return "", fmt.Errorf("%q is no h1: sum of a Go module", sum)
+	}
+	return hex.EncodeToString(b), nil
+}
+
+// purl is the package URL of m.
+func (m module) purl() string {
+	return "pkg:golang/" + m.Path + "@" + strings.ReplaceAll(m.Version, "+", "%2B")
+}
+
+var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|patents|unlicense)([-._].*)?$`)
+
+// licences returns the licence files of the tree and of the modules that are
+// compiled in, in upstream's layout: LICENSES/, with those of other modules
+// below LICENSES/vendor/. The tree that is assembled from Go modules lacks the
+// latter, so they come from the modules themselves.
+func licences(ctx context.Context, treeDir string, mods []module, log io.Writer) (tree, error) {
+	t := tree{}
+	if err := t.addFolder("LICENSES", filepath.Join(treeDir, "LICENSES")); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(treeDir, "LICENSES", "vendor")); err == nil {
+		return t, nil
+	}
+	args := []string{"list", "-m", "-json=Path,Dir"}
+	for _, m := range mods {
+		if m.Version != "" {
+			args = append(args, m.Path)
+		}
+	}
+	if len(args) == 3 {
+		return t, nil
+	}
+	out, err := run.Cmd{Dir: treeDir, Env: toolchain.Env(), Log: log, Name: "go", Args: args}.Output(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(out))
+	for {
+		var m struct{ Path, Dir string }
+		if err := dec.Decode(&m); errors.Is(err, io.EOF) {
+			return t, nil
+		} else if err != nil {
+			return nil, err
+		}
+		files, err := os.ReadDir(m.Dir)
+		if err != nil {
+			return nil, fmt.Errorf("licence of %s: %w", m.Path, err)
+		}
+		found := false
+		for _, f := range files {
+			if !f.Type().IsRegular() || !licenceFile.MatchString(f.Name()) {
+				continue
+			}
+			found = true
+			if err := t.addFile(path.Join("LICENSES/vendor", m.Path, f.Name()), filepath.Join(m.Dir, f.Name()), modeFile); err != nil {
+				return nil, err
+			}
+		}
+		if !found {
+			fmt.Fprintf(log, "# %s has no licence file at its top\n", m.Path)
+		}
+	}
+}
+
+// union returns all modules of lists once.
+func union(lists ...[]module) []module {
+	all := slices.Concat(lists...)
+	sortModules(all)
+	return slices.Compact(all)
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

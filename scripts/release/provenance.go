@@ -1,0 +1,119 @@
+package release
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+
+	"capacityv2.internal/scripts/toolchain"
+)
+
+// statement is an in-toto statement v1 with an SLSA provenance v1, not signed:
+// who signs it is the user's choice. The types are ours because the official
+// Go types are protobuf, whose JSON is not byte-stable.
+type statement struct {
+	Type          string     `json:"_type"`
+	Subject       []resource `json:"subject"`
+	PredicateType string     `json:"predicateType"`
+	Predicate     provenance `json:"predicate"`
+}
+
+type resource struct {
+	Name   string            `json:"name,omitempty"`
+	URI    string            `json:"uri,omitempty"`
+	Digest map[string]string `json:"digest,omitempty"`
+}
+
+type provenance struct {
+	BuildDefinition buildDefinition `json:"buildDefinition"`
+	RunDetails      runDetails      `json:"runDetails"`
+}
+
+type buildDefinition struct {
+	BuildType string `json:"buildType"`
+	// ExternalParameters are what a user of `make release` chooses.
+	ExternalParameters map[string]any `json:"externalParameters"`
+	InternalParameters map[string]any `json:"internalParameters"`
+	// ResolvedDependencies are the materials.
+	ResolvedDependencies []resource `json:"resolvedDependencies"`
+}
+
+// runDetails has no times and no invocation: they would differ between two
+// builds of the same inputs.
+type runDetails struct {
+	Builder struct {
+		ID string `json:"id"`
+	} `json:"builder"`
+}
+
+// defaultBuilder is the builder's ID where the caller names none: this tooling
+// on a machine that nobody vouches for.
+const defaultBuilder = "https://capacityv2.internal/scripts/release@local"
+
+// newProvenance returns the provenance of subjects. Its materials are the
+// modules of the base, the modules that are compiled in, the base's and the
+// patched tree, and the patches. An empty builder means the default one.
+func newProvenance(in inputs, ldflags, builder string, subjects []Artefact) ([]byte, error) {
+	s := statement{
+		Type:          "https://in-toto.io/Statement/v1",
+		PredicateType: "https://slsa.dev/provenance/v1",
+	}
+	for _, a := range subjects {
+		s.Subject = append(s.Subject, resource{Name: a.Name, Digest: map[string]string{"sha256": a.SHA256}})
+	}
+	def := &s.Predicate.BuildDefinition
+	def.BuildType = "https://capacityv2.internal/scripts/release/v1"
+	def.ExternalParameters = map[string]any{
+		"version": in.version.String(), "base": in.version.Base, "platforms": in.platforms, "sourceDateEpoch": in.date.Unix(),
+	}
+	def.InternalParameters = map[string]any{
+		"go": in.goVersion, "environment": buildEnvironment(), "tags": toolchain.Tags, "ldflags": ldflags,
+	}
+	lists := [][]module{in.base}
+	for _, p := range in.programs {
+		lists = append(lists, p.modules)
+	}
+	for _, m := range union(lists...) {
+		if m.Version == "" {
+			continue
+		}
+		r := resource{Name: m.Path, URI: m.purl()}
+		if m.Sum != "" {
+			sum, err := dirHash(m.Sum)
+			if err != nil {
+				return nil, err
+			}
+			r.Digest = map[string]string{"dirHash": sum}
+		}
+		def.ResolvedDependencies = append(def.ResolvedDependencies, r)
+	}
+	def.ResolvedDependencies = append(def.ResolvedDependencies,
+		resource{Name: "base", Digest: map[string]string{"gitTree": in.baseTree}},
+		resource{Name: "source", Digest: map[string]string{"gitCommit": in.commit, "gitTree": in.tree}})
+	for _, p := range in.patches {
+		def.ResolvedDependencies = append(def.ResolvedDependencies, resource{Name: "patches/kubernetes/" + p.Name, Digest: map[string]string{"sha256": p.SHA256()}})
+	}
+	s.Predicate.RunDetails.Builder.ID = cmp.Or(builder, defaultBuilder)
+	return marshal(s)
+}
+
+// buildEnvironment is the environment that shapes the programs' bytes.
+func buildEnvironment() []string {
+	var out []string
+	for _, e := range toolchain.Env() {
+		if strings.HasPrefix(e, "CGO_ENABLED=") || strings.HasPrefix(e, "GOFLAGS=") {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// marshal writes v as indented JSON that keeps <, > and & readable.
+func marshal(v any) ([]byte, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return []byte(b.String()), err
+}

@@ -1,0 +1,137 @@
+package release
+
+import (
+	"archive/tar"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/series"
+	"capacityv2.internal/scripts/workspace"
+)
+
+// sourceTarball is upstream's name of the source.
+const sourceTarball = "kubernetes-src.tar.gz"
+
+// packSource writes the tree at commit as upstream does (git archive, no top
+// folder), so that upstream's own build scripts find the commit and the version
+// in it: git fills in the commit's names, among them the tag of the release.
+//
+// It archives from a repository of its own that borrows the tree's objects: the
+// names that git fills in are then the same everywhere, whatever branches and
+// tags the tree's repository has.
+func packSource(ctx context.Context, tree, commit string, v Version, tmp, out string, date time.Time, log io.Writer) (Artefact, error) {
+	bare := filepath.Join(tmp, "source.git")
+	objects, err := gitrepo.Open(tree, log).Output(ctx, "rev-parse", "--path-format=absolute", "--git-path", "objects")
+	if err != nil {
+		return Artefact{}, err
+	}
+	if err := os.MkdirAll(bare, 0o755); err != nil {
+		return Artefact{}, err
+	}
+	repo := gitrepo.Open(bare, log)
+	if err := repo.Git(ctx, "init", "--quiet", "--bare", "--template=", "--object-format=sha1", "."); err != nil {
+		return Artefact{}, err
+	}
+	if err := os.MkdirAll(filepath.Join(bare, "objects", "info"), 0o755); err != nil {
+		return Artefact{}, err
+	}
+	if err := os.WriteFile(filepath.Join(bare, "objects", "info", "alternates"), []byte(objects+"\n"), 0o644); err != nil {
+		return Artefact{}, err
+	}
+	tarball := filepath.Join(tmp, "source.tar")
+	for _, args := range [][]string{
+		{"update-ref", "--no-deref", "HEAD", commit},
+		{"update-ref", "refs/tags/" + v.String(), commit},
+		{"-c", "core.attributesFile=" + os.DevNull, "archive", "--format=tar", "-o", tarball, "HEAD"},
+	} {
+		if err := repo.Git(ctx, args...); err != nil {
+			return Artefact{}, err
+		}
+	}
+	defer os.Remove(tarball)
+	return writeGz(out, sourceTarball, func(w io.Writer) error { return repack(ctx, tarball, w, date) })
+}
+
+// repack copies a tarball with our owner, modes and date in the headers, which
+// git takes from its settings and its version.
+func repack(ctx context.Context, tarball string, w io.Writer, date time.Time) error {
+	in, err := os.Open(tarball)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out := tar.NewWriter(w)
+	err = eachMember(in, func(h *tar.Header, r io.Reader) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n := &tar.Header{Name: h.Name, Typeflag: h.Typeflag, Linkname: h.Linkname, Size: h.Size, ModTime: date, Mode: int64(modeFile)}
+		switch {
+		case h.Typeflag == tar.TypeXGlobalHeader:
+			// The commit, for git get-tar-commit-id.
+			n = &tar.Header{Name: h.Name, Typeflag: h.Typeflag, PAXRecords: h.PAXRecords}
+		case h.Typeflag == tar.TypeDir || fs.FileMode(h.Mode)&0o100 != 0:
+			n.Mode = int64(modeProgram)
+		}
+		if err := out.WriteHeader(n); err != nil {
+			return fmt.Errorf("%s: %w", h.Name, err)
+		}
+		_, err := io.Copy(out, r)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return out.Close()
+}
+
+// seriesTarball holds the broken-out series of every upstream project.
+const seriesTarball = "capacityv2-series.tar.gz"
+
+// packSeries writes patches/ and feature-gates.yaml: the listed patches with
+// their lists, and what an applier checks them with. Other files (an editor's,
+// a rejected hunk) are not part of a release.
+func packSeries(ctx context.Context, ws workspace.Workspace, v Version, out string, date time.Time) (Artefact, error) {
+	top := "capacityv2-series-" + imageTag(v.String())
+	t := tree{}
+	lists, err := filepath.Glob(filepath.Join(ws.Root, "patches", "*", series.ListName))
+	if err != nil {
+		return Artefact{}, err
+	}
+	for _, list := range lists {
+		dir := filepath.Dir(list)
+		patches, err := series.List(dir)
+		if err != nil {
+			return Artefact{}, err
+		}
+		files := slices.Concat(patches, []string{series.ListName})
+		for _, optional := range []string{series.LockName, filepath.Base(revisionFile(ws)), "README.md"} {
+			if _, err := os.Stat(filepath.Join(dir, optional)); err == nil {
+				files = append(files, optional)
+			}
+		}
+		for _, f := range files {
+			if err := t.addFile(path.Join(top, "patches", filepath.Base(dir), f), filepath.Join(dir, f), modeFile); err != nil {
+				return Artefact{}, err
+			}
+		}
+	}
+	for _, f := range []string{"feature-gates.yaml", "LICENSE"} {
+		p := filepath.Join(ws.Root, f)
+		if _, err := os.Stat(p); err != nil {
+			continue
+		}
+		if err := t.addFile(path.Join(top, f), p, modeFile); err != nil {
+			return Artefact{}, err
+		}
+	}
+	return t.writeTarGz(ctx, out, seriesTarball, date)
+}
