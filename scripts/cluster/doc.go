@@ -1,0 +1,13 @@
+// Package cluster runs a local Kubernetes cluster from the components that were
+// built: what `make up` and `make down` do once the build is there. Upstream's
+// own hack/local-up-cluster.sh, unmodified, starts the components; this package
+// gives it a place of its own and takes that place away again.
+//
+// Where the kubelet can run (root on Linux, writable cgroups), the cluster is one
+// full node inside namespaces of its own (mount, network, process, host name), so
+// that the machine's files, addresses and settings stay as they are, and the end
+// of the node's first process is the end of everything in it. Elsewhere only the
+// control plane runs, on loopback. With CONTAINER_RUNTIME_ENDPOINT set, the
+// user's container runtime serves the kubelet, on the host itself, because the two
+// have to see the same mounts and the same network.
+package cluster

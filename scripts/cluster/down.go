@@ -1,0 +1,124 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
+	"capacityv2.internal/scripts/workspace"
+)
+
+// stopTime is how long upstream's script gets to end its components.
+const stopTime = 45 * time.Second
+
+// Down ends the cluster and takes away all that it made outside the work folder.
+// Without a cluster it says so and does nothing. The logs stay.
+func Down(ctx context.Context, ws workspace.Workspace, r *progress.Reporter) error {
+	st, err := loadState(ws)
+	if err != nil {
+		return err
+	}
+	if st == nil {
+		r.Printf("no cluster runs from %s\n", ws.Cluster())
+		return nil
+	}
+	if st.Starter.alive() {
+		return progress.Refuse(fmt.Sprintf("make up (pid %d) is at work", st.Starter.PID), "a cluster that is up, or none", "wait for it, or end it, which takes away what it started")
+	}
+	r.Add(1)
+	return r.Step(ctx, "end the cluster", func(ctx context.Context, s *progress.Step) error {
+		if err := takeDown(ctx, ws, s.Log); err != nil {
+			return err
+		}
+		s.Sayf("nothing of it is left but its logs: %s", placesOf(ws).logs())
+		if st.Mode == ModeHost {
+			s.Sayf("your container runtime may still list pods that have ended (crictl rmp --all)")
+		}
+		return nil
+	})
+}
+
+// takeDown undoes what the state file records, in the reverse order of making,
+// and removes the file last: what fails can be tried again.
+func takeDown(ctx context.Context, ws workspace.Workspace, log io.Writer) error {
+	st, err := loadState(ws)
+	if st == nil || err != nil {
+		return err
+	}
+	if st.Mode == ModeHost {
+		removePods(ctx, st, log)
+	}
+	var errs []error
+	for _, p := range st.Processes {
+		errs = append(errs, p.stop(ctx, stopTime))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err // what they still use cannot be removed
+	}
+	errs = append(errs, removeLink(ctx, st.Link, log))
+	if st.Mode == ModeHost {
+		errs = append(errs, cleanHost(ctx, st, log))
+	}
+	for _, g := range st.Cgroups {
+		// The kernel ends the last processes a moment after their parent.
+		var err error
+		waitUntil(ctx, 10*time.Second, func() bool { err = removeGroup(g); return err == nil })
+		errs = append(errs, err)
+	}
+	for file, content := range st.Settings {
+		errs = append(errs, os.WriteFile(file, []byte(content), 0o644))
+	}
+	for _, t := range st.Trees {
+		errs = append(errs, os.RemoveAll(t))
+	}
+	for _, f := range slices.Backward(st.Folders) {
+		_ = os.Remove(f) // not empty: somebody else uses it by now
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return removeOwn(ws)
+}
+
+// removeLink removes the host's end of the node's network, which the kernel has
+// done already when the node is gone.
+func removeLink(ctx context.Context, link string, log io.Writer) error {
+	if link == "" || !pathExists(filepath.Join("/sys/class/net", link)) {
+		return nil
+	}
+	if _, err := exec.LookPath("ip"); err != nil {
+		return err
+	}
+	err := run.Cmd{Name: "ip", Args: []string{"link", "delete", link}, Log: log}.Run(ctx)
+	if err != nil && !pathExists(filepath.Join("/sys/class/net", link)) {
+		return nil
+	}
+	return err
+}
+
+// removeOwn removes the cluster's folder but for the logs, the state file last.
+func removeOwn(ws workspace.Workspace) error {
+	p := placesOf(ws)
+	entries, err := os.ReadDir(ws.Cluster())
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		full := filepath.Join(ws.Cluster(), e.Name())
+		if full == p.logs() || full == statePath(ws) {
+			continue
+		}
+		if err := os.RemoveAll(full); err != nil {
+			return err
+		}
+	}
+	return os.Remove(statePath(ws))
+}

@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"capacityv2.internal/scripts/progress"
+)
+
+// TestDownTakesAwayWhatIsRecorded stands for an `up` that was killed: what it had
+// recorded is all that is known.
+func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
+	ws := testWorkspace(t)
+	host := t.TempDir()
+	folders := missingFolders(filepath.Join(host, "opt", "cni", "bin"), pathExists)
+	used := filepath.Join(host, "used")
+	setting := filepath.Join(host, "panic")
+	for _, d := range append(folders, filepath.Join(used, "by somebody"), placesOf(ws).logs(), placesOf(ws).etcd()) {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(setting, []byte("10\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p, child := startGroup(t, "abc123", `sleep 60 >/dev/null & echo $!; wait`)
+	st := &state{ID: "abc123", Mode: ModeControlPlane, Processes: []process{p}, Folders: append(folders, used)}
+	st.set(setting, "1\n")
+	if err := st.save(ws); err != nil {
+		t.Fatal(err)
+	}
+
+	var out bytes.Buffer
+	r := progress.New(&out, "down", ws.Logs(), 0)
+	for _, time := range []string{"first", "second"} {
+		if err := Down(t.Context(), ws, r); err != nil {
+			t.Fatalf("%s time: %v", time, err)
+		}
+	}
+	if p.alive() || lives(child) {
+		t.Error("a process lives on")
+	}
+	if pathExists(filepath.Join(host, "opt")) {
+		t.Error("a folder that was made is still there")
+	}
+	if !pathExists(filepath.Join(used, "by somebody")) {
+		t.Error("removed a folder that somebody else uses")
+	}
+	if b, err := os.ReadFile(setting); err != nil || string(b) != "1\n" {
+		t.Errorf("the setting is %q, %v, want it as it was", b, err)
+	}
+	if pathExists(placesOf(ws).etcd()) || !pathExists(placesOf(ws).logs()) || pathExists(statePath(ws)) {
+		t.Error("want the logs, and nothing else, in the cluster's folder")
+	}
+}
+
+func TestDownRefusesBesideUp(t *testing.T) {
+	ws := testWorkspace(t)
+	self, err := newProcess("make up", os.Getpid(), "abc123")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (&state{ID: "abc123", Starter: self}).save(ws); err != nil {
+		t.Fatal(err)
+	}
+	if err := Down(t.Context(), ws, progress.New(&bytes.Buffer{}, "down", ws.Logs(), 0)); !progress.IsRefusal(err) {
+		t.Errorf("%v, want a refusal", err)
+	}
+}

@@ -1,0 +1,81 @@
+package cluster
+
+import (
+	"os"
+	"strings"
+
+	"capacityv2.internal/scripts/progress"
+)
+
+// Mode is how much of a cluster runs, and where.
+type Mode string
+
+const (
+	// ModeFull is the control plane and one node in namespaces of their own.
+	ModeFull Mode = "full"
+	// ModeHost is the control plane and one node on the host itself, with the
+	// user's container runtime.
+	ModeHost Mode = "host"
+	// ModeControlPlane has no node: no kubelet, no kube-proxy, no pods that run.
+	ModeControlPlane Mode = "control-plane"
+)
+
+// Describe says in a few words what the mode is.
+func (m Mode) Describe() string {
+	switch m {
+	case ModeFull:
+		return "control plane and one node, in namespaces of their own"
+	case ModeHost:
+		return "control plane and one node on this host, with the container runtime that CONTAINER_RUNTIME_ENDPOINT names"
+	}
+	return "the control plane alone, without a kubelet: pods are scheduled, but do not run"
+}
+
+// HasNode reports whether a kubelet runs.
+func (m Mode) HasNode() bool { return m != ModeControlPlane }
+
+// Options are the caller's wishes.
+type Options struct {
+	// Gates is the value of FEATURE_GATES, "A=true,B=false".
+	Gates string
+	// Mode is "", "full" or "control-plane". Empty means the most that the
+	// machine can do.
+	Mode string
+	// RuntimeEndpoint is the user's container runtime, a unix:// address. Empty
+	// means a containerd of ours.
+	RuntimeEndpoint string
+	// Tree is the Kubernetes tree whose script runs, and Components the folder
+	// of its components. Empty means the workspace's own.
+	Tree, Components string
+}
+
+// OptionsFromEnv reads CLUSTER_MODE and CONTAINER_RUNTIME_ENDPOINT.
+func OptionsFromEnv(gates string) Options {
+	return Options{Gates: gates, Mode: os.Getenv("CLUSTER_MODE"), RuntimeEndpoint: os.Getenv("CONTAINER_RUNTIME_ENDPOINT")}
+}
+
+// chooseMode returns the mode for the wishes on a machine where obstacle is what
+// keeps a node from running ("" means nothing does), and a notice for the user
+// when it is less than the default.
+func chooseMode(o Options, obstacle string) (m Mode, notice string, err error) {
+	if o.Mode != "" && o.Mode != string(ModeFull) && o.Mode != string(ModeControlPlane) {
+		return "", "", progress.Refuse("CLUSTER_MODE="+o.Mode, "full, control-plane, or nothing",
+			"CLUSTER_MODE= make up")
+	}
+	if o.RuntimeEndpoint != "" && !strings.HasPrefix(o.RuntimeEndpoint, "unix:///") {
+		return "", "", progress.Refuse("CONTAINER_RUNTIME_ENDPOINT="+o.RuntimeEndpoint, "unix:///PATH/OF/A/SOCKET",
+			"CONTAINER_RUNTIME_ENDPOINT=unix:///run/containerd/containerd.sock make up")
+	}
+	switch {
+	case o.Mode == string(ModeControlPlane):
+		return ModeControlPlane, "", nil
+	case obstacle == "" && o.RuntimeEndpoint != "":
+		return ModeHost, "", nil
+	case obstacle == "":
+		return ModeFull, "", nil
+	case o.Mode == string(ModeFull):
+		return "", "", progress.Refuse("no node can run here: "+obstacle,
+			"root on Linux, with the right to make namespaces and control groups", "CLUSTER_MODE=control-plane make up")
+	}
+	return ModeControlPlane, "no node can run here (" + obstacle + "), so only the control plane is started", nil
+}

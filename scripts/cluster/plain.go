@@ -1,0 +1,50 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"capacityv2.internal/scripts/workspace"
+)
+
+// gated waits for a word on its fourth file and ends without one: a script that
+// nobody recorded must not run.
+const gated = `read -r go <&3 && [ "$go" = go ] && exec 3<&- && exec bash "$0" "$@"`
+
+// startPlain starts the script on the host, as the leader of a session of its
+// own, so that an interrupt at the terminal does not reach it. The caller waits
+// for the returned command.
+func startPlain(ws workspace.Workspace, s script, st *state) (*exec.Cmd, error) {
+	gate, open, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer open.Close()
+	log, err := os.Create(placesOf(ws).scriptLog())
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command("bash", "-c", gated, s.path(), "-o", s.options.Components)
+	cmd.Dir, cmd.Env = s.options.Tree, s.env()
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.ExtraFiles = []*os.File{gate}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = cmd.Start()
+	gate.Close()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", s.path(), err)
+	}
+	p, err := newProcess("local-up-cluster.sh", cmd.Process.Pid, st.ID)
+	if err != nil {
+		return cmd, err
+	}
+	st.Processes = append(st.Processes, p)
+	if err := st.save(ws); err != nil {
+		return cmd, err
+	}
+	_, err = open.Write([]byte("go\n"))
+	return cmd, err
+}

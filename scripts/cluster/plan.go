@@ -1,0 +1,111 @@
+package cluster
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/workspace"
+)
+
+// runDisk is the GiB that a running cluster needs.
+const runDisk = 3
+
+// Plan is what [Prepare] found out and decided.
+type Plan struct {
+	Mode Mode
+	// Notice is a line for the user; empty where the default is what runs.
+	Notice string
+
+	options Options
+	ports   []port
+}
+
+// Prepare chooses the mode and refuses at once what would fail later, before
+// anything is built. As root on a Debian it installs the packages that are
+// missing. A cluster that runs already is not refused: [Up] looks at it.
+func Prepare(ctx context.Context, ws workspace.Workspace, o Options, r *progress.Reporter) (*Plan, error) {
+	if o.Tree == "" {
+		o.Tree = ws.Tree()
+	}
+	if o.Components == "" {
+		o.Components = ws.Components()
+	}
+	p := &Plan{options: o}
+	r.Add(1)
+	err := r.Step(ctx, "what the cluster needs of the machine", func(ctx context.Context, s *progress.Step) error {
+		if err := requirePlainPath(ws.Root); err != nil {
+			return err
+		}
+		var err error
+		if p.Mode, p.Notice, err = chooseMode(o, nodeObstacle(o.RuntimeEndpoint != "")); err != nil {
+			return err
+		}
+		if p.Notice != "" {
+			s.Sayf("NOTE: %s", p.Notice)
+		}
+		s.Sayf("mode: %s (%s)", p.Mode, p.Mode.Describe())
+		if p.ports, err = choosePorts(p.Mode, os.Getenv); err != nil {
+			return err
+		}
+		if running, err := Running(ws); err != nil || running {
+			return err
+		}
+		if err := requireNeeds(ctx, p.Mode, s.Log, s.Sayf); err != nil {
+			return err
+		}
+		if err := toolchain.RequireDisk(ws.Work, runDisk); err != nil {
+			return err
+		}
+		if p.Mode == ModeHost {
+			if err := requireHost(o); err != nil {
+				return err
+			}
+		}
+		return requirePorts(ctx, p.ports)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// plainPath has nothing that a shell or a list of mounts takes apart.
+var plainPath = regexp.MustCompile(`^[A-Za-z0-9_./@+-]+$`)
+
+// requirePlainPath refuses a checkout where upstream's scripts would stumble.
+func requirePlainPath(root string) error {
+	if plainPath.MatchString(root) {
+		return nil
+	}
+	return progress.Refuse("the checkout is in "+root, "a path without spaces and other special characters, which upstream's scripts do not quote",
+		"move the checkout")
+}
+
+// requireHost refuses where a node on the host itself would get in the way of
+// another one, or cannot work.
+func requireHost(o Options) error {
+	socket := strings.TrimPrefix(o.RuntimeEndpoint, "unix://")
+	if fi, err := os.Stat(socket); err != nil || fi.Mode().Type() != os.ModeSocket {
+		return progress.Refuse("CONTAINER_RUNTIME_ENDPOINT names "+socket+", which is no socket", "the socket of a running container runtime",
+			"start it, or make up without CONTAINER_RUNTIME_ENDPOINT")
+	}
+	for _, dir := range hostTrees {
+		if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+			return progress.Refuse(dir+" is not empty", "no other kubelet's state, which this one would take for its own",
+				"make up without CONTAINER_RUNTIME_ENDPOINT, or stop the other kubelet and remove "+dir)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(cniBin, "loopback")); err != nil {
+		return progress.Refuse("no "+filepath.Join(cniBin, "loopback"), "the CNI plugins of your container runtime there",
+			"apt-get install containernetworking-plugins, and a link from /opt/cni/bin to /usr/lib/cni")
+	}
+	if !hasDefaultRoute() {
+		return progress.Refuse("no default route", "one: the API server announces its address", "ip route add default via GATEWAY")
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package cluster
+
+import (
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"capacityv2.internal/scripts/workspace"
+)
+
+// places are the cluster's own folders, below the workspace's cluster folder.
+type places struct{ dir string }
+
+func placesOf(ws workspace.Workspace) places { return places{ws.Cluster()} }
+
+func (p places) logs() string       { return filepath.Join(p.dir, "logs") }
+func (p places) certs() string      { return filepath.Join(p.dir, "certs") }
+func (p places) etcd() string       { return filepath.Join(p.dir, "etcd") }
+func (p places) tmp() string        { return filepath.Join(p.dir, "tmp") }
+func (p places) home() string       { return filepath.Join(p.dir, "home") }
+func (p places) images() string     { return filepath.Join(p.dir, "images") }
+func (p places) programs() string   { return filepath.Join(p.dir, "programs") }
+func (p places) kubeconfig() string { return filepath.Join(p.certs(), "admin.kubeconfig") }
+func (p places) scriptLog() string  { return filepath.Join(p.logs(), "local-up-cluster.log") }
+
+func (p places) nodeLog(name string) string { return filepath.Join(p.logs(), name+".log") }
+
+func (p places) containerdLog(name string) string {
+	return filepath.Join(p.logs(), name+"-containerd.log")
+}
+
+// make makes the folders. Only the logs stay after the cluster.
+func (p places) make() error {
+	for _, d := range []string{p.logs(), p.certs(), p.etcd(), p.tmp(), p.home(), p.images(), p.programs()} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return err
+		}
+	}
+	// Upstream's script calls sudo even where it is root or needs no root, and
+	// takes a failing sudo for dead components.
+	return os.WriteFile(filepath.Join(p.programs(), "sudo"), []byte("#!/bin/sh\nwhile :; do case \"$1\" in -*) shift ;; *) break ;; esac; done\nexec \"$@\"\n"), 0o755)
+}
+
+// passedOn are upstream's variables that a user may set for the script.
+var passedOn = []string{"KUBE_VERBOSE", "LOG_LEVEL", "LOG_SPEC", "RUNTIME_CONFIG", "EMULATED_VERSION", "WAIT_FOR_URL_API_SERVER"}
+
+// script is one run of hack/local-up-cluster.sh.
+type script struct {
+	ws      workspace.Workspace
+	options Options
+	mode    Mode
+	ports   []port
+	mark    string
+	// node is the node whose kubelet runs; nil without one.
+	node *node
+	// cgroupRoot is the control group below which the pods' groups are.
+	cgroupRoot string
+	// cgroupV1 is set where the kernel has the old control groups.
+	cgroupV1 bool
+	// defaultRoute says whether the host has one.
+	defaultRoute bool
+}
+
+func (s script) path() string { return filepath.Join(s.options.Tree, "hack", "local-up-cluster.sh") }
+
+// env is the script's whole environment: what the user's shell happens to have
+// must not decide what runs.
+func (s script) env() []string {
+	p := placesOf(s.ws)
+	path := []string{p.programs(), s.ws.Bin(), s.options.Components, os.Getenv("PATH")}
+	if os.Geteuid() == 0 {
+		path = append(path, "/usr/local/sbin", "/usr/sbin", "/sbin") // iptables
+	}
+	env := map[string]string{
+		"PATH": strings.Join(path, string(filepath.ListSeparator)),
+		"HOME": p.home(), "TERM": "dumb", "LC_ALL": "C", "USER": userName(),
+		// Everything temporary stays in the cluster's folder.
+		"TMPDIR": p.tmp(), "TMP_DIR": filepath.Join(p.dir, "config"),
+		"CERT_DIR": p.certs(), "LOG_DIR": p.logs(), "ETCD_DIR": p.etcd(),
+		"FEATURE_GATES": s.options.Gates, "ALLOW_PRIVILEGED": "true",
+		// No image of a name server is there.
+		"KUBE_ENABLE_CLUSTER_DNS": "false",
+		"CONTROLPLANE_SUDO":       "", "KUBELET_SUDO": "", "PROXY_SUDO": "",
+		markVariable: s.mark,
+	}
+	for _, v := range passedOn {
+		if val := os.Getenv(v); val != "" {
+			env[v] = val
+		}
+	}
+	for _, p := range s.ports {
+		env[p.Variable] = strconv.Itoa(p.Number)
+	}
+	switch s.mode {
+	case ModeControlPlane:
+		env["START_MODE"] = "nokubelet,nokubeproxy"
+		env["API_HOST"], env["API_HOST_IP"], env["API_BIND_ADDR"] = "127.0.0.1", "127.0.0.1", "127.0.0.1"
+		if !s.defaultRoute {
+			// Nobody uses the address without a node, but the server wants one.
+			env["ADVERTISE_ADDRESS"] = "203.0.113.1"
+		}
+	case ModeHost:
+		s.nodeEnv(env)
+		env["API_HOST"] = "127.0.0.1"
+		env["CONTAINER_RUNTIME_ENDPOINT"] = s.options.RuntimeEndpoint
+	case ModeFull:
+		s.nodeEnv(env)
+		address := s.node.Address.Addr().String()
+		env["API_HOST"], env["API_HOST_IP"], env["KUBELET_HOST"] = address, address, address
+		env["HOSTNAME_OVERRIDE"] = s.node.Name
+		env["KUBELET_FLAGS"] += " --node-ip=" + address
+		env["CONTAINER_RUNTIME_ENDPOINT"] = "unix://" + containerdSocket
+		env["CGROUP_DRIVER"] = "cgroupfs"
+		env["CGROUP_ROOT"] = s.cgroupRoot
+		env["KUBE_PROXY_MODE"] = "iptables"
+		env["KUBELET_RESOLV_CONF"] = s.node.path("resolv.conf")
+	}
+	var list []string
+	for k, v := range env {
+		list = append(list, k+"="+v)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// nodeEnv is what any kubelet gets.
+func (s script) nodeEnv(env map[string]string) {
+	p := placesOf(s.ws)
+	env["START_MODE"] = "all"
+	env["POD_MANIFEST_PATH"] = filepath.Join(p.dir, "static-pods")
+	// Absolute: a percentage of a large, well-filled disk evicts pods for nothing.
+	env["EVICTION_HARD"] = "memory.available<100Mi,nodefs.available<1Gi,nodefs.inodesFree<1%"
+	flags := []string{
+		// An image that is collected cannot be pulled again.
+		"--image-gc-high-threshold=100",
+		"--volume-plugin-dir=" + filepath.Join(p.dir, "volume-plugins"),
+	}
+	if s.cgroupV1 {
+		flags = append(flags, "--fail-cgroupv1=false")
+	}
+	env["KUBELET_FLAGS"] = strings.Join(flags, " ")
+}
+
+func userName() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(os.Geteuid())
+}

@@ -1,0 +1,217 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/workspace"
+)
+
+// InitVerb is the hidden verb under which the program runs [NodeInit] with one
+// argument.
+const InitVerb = "node-init"
+
+// upTime is how long a cluster may take to be ready on a slow machine.
+const upTime = 6 * time.Minute
+
+// components are what upstream's script runs.
+var components = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
+
+var nodeComponents = []string{"kubelet", "kube-proxy"}
+
+// Up starts the planned cluster, waits until it serves, and prints how to use it.
+// A cluster that runs the same components with the same settings already is left
+// alone. When it fails or ctx ends, all that it started is taken away.
+func Up(ctx context.Context, ws workspace.Workspace, p *Plan, r *progress.Reporter) error {
+	st, err := loadState(ws)
+	if err != nil {
+		return err
+	}
+	fp, err := fingerprint(p)
+	if err != nil {
+		return err
+	}
+	if st != nil {
+		done, err := lookAtRunning(ctx, ws, st, fp, p, r)
+		if done || err != nil {
+			return err
+		}
+	}
+	r.Add(2)
+	st = &state{ID: newID(), Fingerprint: fp, Mode: p.Mode, Gates: p.options.Gates, Started: time.Now().UTC().Truncate(time.Second),
+		Kubeconfig: placesOf(ws).kubeconfig(), Components: p.options.Components}
+	err = bringUp(ctx, ws, p, st, r)
+	if err == nil {
+		return Show(ws, r.Printf)
+	}
+	r.Printf("      taking away what was started\n")
+	if downErr := takeDown(context.WithoutCancel(ctx), ws, io.Discard); downErr != nil {
+		err = errors.Join(err, fmt.Errorf("taking away what was started: %w", downErr))
+	}
+	return err
+}
+
+// lookAtRunning decides what to do beside a recorded cluster: nothing more (done),
+// refuse, or go on, where nothing of it runs any more.
+func lookAtRunning(ctx context.Context, ws workspace.Workspace, st *state, fp string, p *Plan, r *progress.Reporter) (done bool, err error) {
+	if st.Starter.alive() {
+		return false, progress.Refuse(fmt.Sprintf("another make up (pid %d) is at work on %s", st.Starter.PID, ws.Cluster()), "one at a time", "wait for it, or end it")
+	}
+	if st.alive() && st.Ready {
+		if st.Fingerprint != fp || st.Mode != p.Mode {
+			return false, progress.Refuse("a cluster runs with other components, gates or another mode", "the ones to bring up, or no cluster", "make down, then make up")
+		}
+		if err := ready(ctx, st); err != nil {
+			return false, progress.Refuse("a cluster runs, but does not serve: "+err.Error(), "a cluster that serves, or none", "make down, then make up; logs: "+placesOf(ws).logs())
+		}
+		r.Printf("the cluster runs already, and nothing has changed\n")
+		return true, Show(ws, r.Printf)
+	}
+	r.Add(1)
+	return false, r.Step(ctx, "take away an earlier cluster that did not end well", func(ctx context.Context, s *progress.Step) error {
+		return takeDown(ctx, ws, s.Log)
+	})
+}
+
+func bringUp(ctx context.Context, ws workspace.Workspace, p *Plan, st *state, r *progress.Reporter) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, upTime, fmt.Errorf("not ready after %s", upTime))
+	defer cancel()
+	var running *exec.Cmd
+	err := r.Step(ctx, "start "+p.Mode.Describe(), func(ctx context.Context, s *progress.Step) error {
+		self, err := newProcess("make up", os.Getpid(), st.ID)
+		if err != nil {
+			return err
+		}
+		st.Starter = self
+		if err := clearFolder(ws); err != nil {
+			return err
+		}
+		if err := placesOf(ws).make(); err != nil {
+			return err
+		}
+		if err := st.save(ws); err != nil {
+			return err
+		}
+		running, err = launch(ctx, ws, p, st, s)
+		return err
+	})
+	ended := make(chan error, 1)
+	if running != nil {
+		go func() { ended <- running.Wait() }()
+	}
+	if err != nil {
+		return err
+	}
+	return r.Step(ctx, "wait until it serves", func(ctx context.Context, s *progress.Step) error {
+		if err := waitReady(ctx, ws, st, ended); err != nil {
+			return fmt.Errorf("%w\n  logs of the cluster: %s", err, placesOf(ws).logs())
+		}
+		st.Ready, st.Starter = true, process{}
+		return st.save(ws)
+	})
+}
+
+// launch starts the cluster's processes, in the way of the mode.
+func launch(ctx context.Context, ws workspace.Workspace, p *Plan, st *state, s *progress.Step) (*exec.Cmd, error) {
+	sc := script{ws: ws, options: p.options, mode: p.Mode, ports: p.ports, mark: st.ID, cgroupV1: cgroupV1(), defaultRoute: hasDefaultRoute()}
+	switch p.Mode {
+	case ModeControlPlane:
+		if err := st.willMake(ws, flexVolumes); err != nil {
+			return nil, err
+		}
+		return startPlain(ws, sc, st)
+	case ModeHost:
+		if err := recordHost(ctx, ws, st, s.Log); err != nil {
+			return nil, err
+		}
+		return startPlain(ws, sc, st)
+	}
+	taken, err := hostNetworks()
+	if err != nil {
+		return nil, err
+	}
+	network, err := chooseNetwork(taken)
+	if err != nil {
+		return nil, err
+	}
+	image, err := PauseImage(p.options.Tree)
+	if err != nil {
+		return nil, err
+	}
+	tarball, err := writePauseImage(ctx, p.options.Tree, placesOf(ws).images(), image, s.Log)
+	if err != nil {
+		return nil, err
+	}
+	n := newNode(ws.Cluster(), network, 1)
+	sc.node, sc.cgroupRoot = n, "/capacityv2-"+st.ID
+	spec, err := n.prepare(ws.Bin(), image)
+	if err != nil {
+		return nil, err
+	}
+	spec.Log, spec.ContainerdLog = placesOf(ws).nodeLog(n.Name), placesOf(ws).containerdLog(n.Name)
+	spec.Images = []string{tarball}
+	spec.Script, spec.ScriptDir = []string{"bash", sc.path(), "-o", p.options.Components}, p.options.Tree
+	spec.ScriptEnv, spec.ScriptLog = sc.env(), placesOf(ws).scriptLog()
+	for _, m := range spec.Folders {
+		if err := st.willMake(ws, m.To); err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(m.To, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	if err := makeGroup(sc.cgroupRoot, st, func() error { return st.save(ws) }); err != nil {
+		return nil, err
+	}
+	s.Sayf("%s has the address %s, images: %s", n.Name, n.Address.Addr(), image)
+	return startNode(ctx, ws, n, spec, st, s.Log)
+}
+
+// willMake records the folders that are about to be made on the host for dir.
+func (st *state) willMake(ws workspace.Workspace, dir string) error {
+	st.Folders = append(st.Folders, missingFolders(dir, pathExists)...)
+	return st.save(ws)
+}
+
+// clearFolder removes what an earlier cluster left in its folder, logs too.
+func clearFolder(ws workspace.Workspace) error { return os.RemoveAll(ws.Cluster()) }
+
+// newID returns six hexadecimal digits.
+func newID() string {
+	b := make([]byte, 3)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// fingerprint stands for the components' content and the plan's settings. It
+// refuses when a component is missing.
+func fingerprint(p *Plan) (string, error) {
+	h := sha256.New()
+	fmt.Fprintln(h, p.options.Gates, p.options.RuntimeEndpoint, p.ports)
+	names := components
+	if p.Mode.HasNode() {
+		names = append(append([]string{}, names...), nodeComponents...)
+	}
+	for _, n := range names {
+		f, err := os.Open(filepath.Join(p.options.Components, n))
+		if err != nil {
+			return "", progress.Refuse("no "+n+" in "+p.options.Components, "the built components", "make up, which builds them")
+		}
+		_, err = io.Copy(h, f)
+		f.Close()
+		if err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
