@@ -1,0 +1,92 @@
+// Command capacityv2 maintains the KEP-5925 patch series on Kubernetes: it
+// assembles the base tree, applies and exports the patches, checks, builds and
+// packs them, and runs a local cluster. `make help` lists the same verbs.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/verbs"
+	"capacityv2.internal/scripts/workspace"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := root().ExecuteContext(ctx); err != nil {
+		if errors.Is(err, context.Canceled) {
+			err = errors.New("interrupted")
+		}
+		fmt.Fprintf(os.Stderr, "\nerror: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// root builds the command with its verbs.
+func root() *cobra.Command {
+	app := &verbs.App{Out: os.Stdout}
+	cmd := &cobra.Command{
+		Use:           "capacityv2",
+		Short:         "Maintain the KEP-5925 patch series on Kubernetes",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			ws, err := workspace.Find(".")
+			app.WS = ws
+			return err
+		},
+	}
+	verb := func(use, short string, f func(context.Context) error) *cobra.Command {
+		c := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return f(c.Context()) }}
+		cmd.AddCommand(c)
+		return c
+	}
+	verb("up", "Apply, build the custom release, and bring up a local cluster with the gates of feature-gates.yaml", app.Up)
+	verb("down", "End the local cluster and leave nothing", app.Down)
+	verb("test", "Run lint, the unit tests of every touched package, and the integration tests", app.Test)
+	verb("e2e", "Bring up a local cluster, run the end-to-end tests on it, and end it", app.E2E)
+	verb("tree", "Assemble the pinned base, from Go modules or from the checkout at the tag that KUBERNETES_SRC names", app.Tree)
+	verb("apply", "Put the series on the base tree, one commit per patch", app.Apply)
+	verb("export", "Write the tree's commits back as patch files; unchanged patches stay untouched", app.Export)
+	verb("edit", "Open a shell in the applied tree; save (export) or discard when it ends", func(ctx context.Context) error { return app.Edit(ctx, os.Stdin) })
+
+	var forecast bool
+	rebase := &cobra.Command{
+		Use: "rebase VERSION", Short: "Move the series to another base with 3-way, and tell the outcome of each patch", Args: cobra.ExactArgs(1),
+		Example: "  capacityv2 rebase v1.38.0-alpha.0 --forecast",
+		RunE:    func(c *cobra.Command, args []string) error { return app.Rebase(c.Context(), args[0], forecast) },
+	}
+	rebase.Flags().BoolVar(&forecast, "forecast", false, "go on after a conflict, without the patch, to tell the outcome of every one")
+	cmd.AddCommand(rebase)
+
+	verb("lint", "Check the series without a source tree, and our own code", app.Lint)
+	verb("verify", "Check round trip, tree lock, gates, each prefix, and that generated code is up to date", app.Verify)
+
+	var scope string
+	codegen := verb("codegen", "Regenerate with upstream's own generators, and show what changed", func(ctx context.Context) error { return app.Codegen(ctx, scope) })
+	codegen.Flags().StringVar(&scope, "scope", "storage", "storage: what the series can influence; all: every generator")
+
+	verb("overrides", "Write a file:// module proxy with the patched staging modules, and the replace lines to paste", app.Overrides)
+	verb("release", "Pack dist/: tarballs, source, series, sums, manifest, SBOM and provenance", app.Release)
+	verb("release-verify", "Check the sums of dist/ offline", app.ReleaseVerify)
+
+	var force bool
+	clean := verb("clean", "Remove what the tooling made", func(ctx context.Context) error { return app.Clean(ctx, force) })
+	clean.Flags().BoolVar(&force, "force", false, "even commits that are not exported")
+
+	// The first process of a cluster's node; not for people.
+	cmd.AddCommand(&cobra.Command{
+		Use: cluster.InitVerb, Hidden: true, Args: cobra.ExactArgs(1),
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
+		RunE:              func(c *cobra.Command, args []string) error { return cluster.NodeInit(c.Context(), args[0]) },
+	})
+	return cmd
+}

@@ -1,0 +1,97 @@
+// Package verbs is what a person can ask for. A verb is a short list of steps
+// from the other packages.
+package verbs
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/gates"
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/series"
+	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/workspace"
+)
+
+// treeDisk and buildDisk are the GiB that a verb needs: the tree with its
+// history, and the build cache of all components.
+const (
+	treeDisk  = 2
+	buildDisk = 12
+)
+
+// App runs verbs on one checkout of this repository.
+type App struct {
+	WS  workspace.Workspace
+	Out io.Writer
+}
+
+func (a *App) reporter(verb string, steps int) *progress.Reporter {
+	return progress.New(a.Out, verb, a.WS.Logs(), steps)
+}
+
+// tree is the patched tree as a repository.
+func (a *App) tree(log io.Writer) gitrepo.Repo { return gitrepo.Open(a.WS.Tree(), log) }
+
+func (a *App) pin() string { return a.WS.Pin("kubernetes") }
+
+// baseOptions reads the pinned version and KUBERNETES_SRC.
+func (a *App) baseOptions() (base.Options, error) {
+	v, err := base.PinnedVersion(a.pin())
+	return base.Options{Pin: a.pin(), Version: v, Checkout: os.Getenv("KUBERNETES_SRC")}, err
+}
+
+// treeSteps and applySteps count the steps of ensureTree and ensureApplied.
+const (
+	treeSteps  = 2
+	applySteps = treeSteps + 1
+)
+
+// ensureTree checks the machine and makes the base tree.
+func (a *App) ensureTree(ctx context.Context, r *progress.Reporter) error {
+	err := r.Step(ctx, "check the machine", func(ctx context.Context, s *progress.Step) error {
+		if err := toolchain.RequirePrograms("git"); err != nil {
+			return err
+		}
+		if err := toolchain.RequireGo(ctx); err != nil {
+			return err
+		}
+		return toolchain.RequireDisk(a.WS.Work, treeDisk)
+	})
+	if err != nil {
+		return err
+	}
+	return r.Step(ctx, "base tree", func(ctx context.Context, s *progress.Step) error {
+		o, err := a.baseOptions()
+		if err != nil {
+			return err
+		}
+		return base.Ensure(ctx, a.WS.Tree(), o, s)
+	})
+}
+
+// ensureApplied makes the tree and puts the series on it.
+func (a *App) ensureApplied(ctx context.Context, r *progress.Reporter) error {
+	if err := a.ensureTree(ctx, r); err != nil {
+		return err
+	}
+	return r.Step(ctx, "apply the series", func(ctx context.Context, s *progress.Step) error {
+		return series.Apply(ctx, a.tree(s.Log), a.WS.Series(), s)
+	})
+}
+
+// featureGates is the value of --feature-gates for the components.
+func (a *App) featureGates() (string, error) {
+	l, err := gates.Read(a.WS.Gates())
+	return l.Enabled(), err
+}
+
+// binPath is PATH with our tools first.
+func (a *App) binPath() string {
+	return "PATH=" + strings.Join([]string{a.WS.Bin(), os.Getenv("PATH")}, string(filepath.ListSeparator))
+}

@@ -1,0 +1,32 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/series"
+)
+
+// Clean removes the work folder and dist. Commits that are not exported and a
+// running cluster are refused, unless force is set.
+func (a *App) Clean(ctx context.Context, force bool) error {
+	r := a.reporter("clean", 0)
+	if running, err := cluster.Running(a.WS); err != nil {
+		return err
+	} else if running {
+		return progress.Refuse("a local cluster runs from "+a.WS.Cluster(), "none", "make down")
+	}
+	if repo := a.tree(nil); repo.Exists() && !force {
+		if err := series.EnsureSafe(ctx, repo); err != nil {
+			return errors.Join(err, progress.Refuse("make clean would lose it", "", "make clean FORCE=1 to remove it all the same"))
+		}
+	}
+	if err := errors.Join(os.RemoveAll(a.WS.Work), os.RemoveAll(a.WS.Dist())); err != nil {
+		return err
+	}
+	r.Printf("removed %s and %s\n", a.WS.Work, a.WS.Dist())
+	return nil
+}

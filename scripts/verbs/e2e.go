@@ -1,0 +1,40 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/toolchain"
+)
+
+// E2E runs the end-to-end tests on a local cluster. A cluster that runs already
+// is used and left alone; one that is started here is ended, whatever happens.
+func (a *App) E2E(ctx context.Context) (err error) {
+	before, err := cluster.Running(a.WS)
+	if err != nil {
+		return err
+	}
+	if err := a.Up(ctx); err != nil {
+		return err
+	}
+	if !before {
+		defer func() { err = errors.Join(err, a.Down(context.WithoutCancel(ctx))) }()
+	}
+	st, err := cluster.StatusOf(a.WS)
+	if err != nil {
+		return err
+	}
+	r := a.reporter("e2e", 1)
+	err = r.Step(ctx, "end-to-end tests", func(ctx context.Context, s *progress.Step) error {
+		env := []string{a.binPath(), "KUBECONFIG=" + st.Kubeconfig, "KUBECTL=" + filepath.Join(st.Components, "kubectl"), "CLUSTER_MODE=" + string(st.Mode)}
+		return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, a.Out, "-count=1", "-timeout", "15m", "./...")
+	})
+	if err != nil {
+		return err
+	}
+	r.Done()
+	return nil
+}

@@ -1,0 +1,109 @@
+package verbs
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
+)
+
+// Edit opens a shell in the applied tree; afterwards it asks whether to save
+// (export) or to discard what was done there.
+func (a *App) Edit(ctx context.Context, in io.Reader) error {
+	r := a.reporter("edit", applySteps)
+	if err := a.ensureApplied(ctx, r); err != nil {
+		return err
+	}
+	if err := requireIdentity(ctx); err != nil {
+		return err
+	}
+	shell := os.Getenv("SHELL")
+	if shell == "" {
+		shell = "sh"
+	}
+	r.Printf(`tree: %s
+One commit is one patch. To change a patch: git commit --fixup=<commit>, then
+git rebase -i --autosquash %s. Leave the shell to save or discard.
+`, a.WS.Tree(), base.Ref)
+	cmd := exec.CommandContext(ctx, shell)
+	cmd.Dir = a.WS.Tree()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, a.Out, a.Out
+	if err := cmd.Run(); err != nil {
+		// The shell's last command's exit code says nothing about the tree.
+		r.Printf("the shell ended with: %v\n", err)
+	}
+	return a.settle(ctx, r, bufio.NewReader(in))
+}
+
+// settle asks what to do with a changed tree.
+func (a *App) settle(ctx context.Context, r *progress.Reporter, in *bufio.Reader) error {
+	repo := a.tree(nil)
+	dirty, err := repo.Dirty(ctx)
+	if err != nil {
+		return err
+	}
+	head, err := repo.Rev(ctx, "HEAD")
+	if err != nil {
+		return err
+	}
+	exported, err := repo.Rev(ctx, base.ExportedRef)
+	if err != nil {
+		return err
+	}
+	if len(dirty) == 0 && head == exported && !repo.Applying() {
+		r.Printf("edit: nothing changed\n")
+		return nil
+	}
+	r.Printf("%d files not committed, HEAD %s. Save (export the commits), discard, or keep for later? [s/d/k] ", len(dirty), moved(head, exported))
+	answer, err := in.ReadString('\n')
+	if err != nil && answer == "" {
+		answer = "k"
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "s", "save":
+		return a.Export(ctx)
+	case "d", "discard":
+		return discard(ctx, repo)
+	}
+	r.Printf("edit: kept as it is; make export saves it\n")
+	return nil
+}
+
+func moved(head, exported string) string {
+	if head == exported {
+		return "not moved"
+	}
+	return "moved"
+}
+
+// discard returns the tree to what the patch files say.
+func discard(ctx context.Context, repo gitrepo.Repo) error {
+	if repo.Applying() {
+		for _, args := range [][]string{{"rebase", "--abort"}, {"am", "--abort"}} {
+			if repo.Git(ctx, args...) == nil {
+				break
+			}
+		}
+	}
+	if err := repo.Git(ctx, "reset", "--quiet", "--hard", base.ExportedRef); err != nil {
+		return err
+	}
+	return repo.Git(ctx, "clean", "--quiet", "--force", "-d")
+}
+
+// requireIdentity refuses when git does not know who commits: the commits of an
+// edit become the patches' From lines.
+func requireIdentity(ctx context.Context) error {
+	if err := exec.CommandContext(ctx, "git", "var", "GIT_AUTHOR_IDENT").Run(); err != nil {
+		return progress.Refuse("git does not know your name", "an identity for the commits that become patches",
+			fmt.Sprintf("git config --global user.name %q && git config --global user.email %q", "Your Name", "you@example.org"))
+	}
+	return nil
+}

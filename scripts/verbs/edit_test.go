@@ -1,0 +1,77 @@
+package verbs
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/workspace"
+)
+
+// editedTree is a workspace whose tree has a commit that is not exported and a
+// file that is not committed.
+func editedTree(t *testing.T) (*App, gitrepo.Repo) {
+	t.Helper()
+	root := t.TempDir()
+	a := &App{WS: workspace.Workspace{Root: root, Work: filepath.Join(root, "_work")}, Out: &strings.Builder{}}
+	if err := os.MkdirAll(a.WS.Tree(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	repo := a.tree(nil)
+	for _, args := range [][]string{
+		{"init", "--quiet"}, {"commit", "--quiet", "--allow-empty", "-m", "base"},
+		{"update-ref", base.Ref, "HEAD"}, {"update-ref", base.ExportedRef, "HEAD"},
+		{"commit", "--quiet", "--allow-empty", "-m", "mine"},
+	} {
+		if err := repo.Git(context.Background(), args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(repo.Dir, "new.go"), []byte("package x\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return a, repo
+}
+
+func TestSettle(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer      string
+		moved, kept bool
+		wantErr     string
+	}{
+		"discard":    {"d\n", false, false, ""},
+		"keep":       {"k\n", true, true, ""},
+		"no answer":  {"", true, true, ""},
+		"save dirty": {"s\n", true, true, "dirty tree"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, repo := editedTree(t)
+			if err := os.MkdirAll(a.pin(), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(a.pin(), "go.mod"), []byte("module pin\nrequire k8s.io/kubernetes v1.37.1\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if err := repo.Git(context.Background(), "config", "capacityv2.base", "v1.37.1 from modules"); err != nil {
+				t.Fatal(err)
+			}
+			err := a.settle(context.Background(), a.reporter("edit", 0), bufio.NewReader(strings.NewReader(tc.answer)))
+			if (err == nil) != (tc.wantErr == "") || err != nil && !strings.Contains(err.Error(), tc.wantErr) {
+				t.Errorf("got %v, want %q", err, tc.wantErr)
+			}
+			head, _ := repo.Rev(context.Background(), "HEAD")
+			exported, _ := repo.Rev(context.Background(), base.ExportedRef)
+			if (head != exported) != tc.moved {
+				t.Errorf("HEAD moved: %t, want %t", head != exported, tc.moved)
+			}
+			if _, err := os.Stat(filepath.Join(repo.Dir, "new.go")); (err == nil) != tc.kept {
+				t.Errorf("the new file is kept: %t, want %t", err == nil, tc.kept)
+			}
+		})
+	}
+}

@@ -1,0 +1,178 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"capacityv2.internal/scripts/gates"
+	"capacityv2.internal/scripts/overrides"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
+	"capacityv2.internal/scripts/series"
+	"capacityv2.internal/scripts/toolchain"
+)
+
+// lintSteps counts the steps of lint.
+const lintSteps = 5
+
+// Lint checks everything of ours that needs no source tree. The test modules
+// compile against the tree, so their vet and staticcheck wait for it.
+func (a *App) Lint(ctx context.Context) error {
+	r := a.reporter("lint", lintSteps)
+	if err := a.lint(ctx, r); err != nil {
+		return err
+	}
+	r.Done()
+	return nil
+}
+
+func (a *App) lint(ctx context.Context, r *progress.Reporter) error {
+	if err := a.lintSeries(ctx, r); err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		name string
+		f    func(context.Context, *progress.Step) error
+	}{
+		{"gofmt", a.gofmt},
+		{"go vet", a.vet},
+		{"staticcheck", a.staticcheck},
+		{"shellcheck and actionlint", a.shellAndActions},
+	} {
+		if err := r.Step(ctx, step.name, step.f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lintSeries checks the patch files and feature-gates.yaml.
+func (a *App) lintSeries(ctx context.Context, r *progress.Reporter) error {
+	return r.Step(ctx, "patch series and feature gates", func(context.Context, *progress.Step) error {
+		if err := series.Lint(a.WS.Series()); err != nil {
+			return err
+		}
+		list, err := gates.Read(a.WS.Gates())
+		if err != nil {
+			return err
+		}
+		patches, err := series.Read(a.WS.Series())
+		if err != nil {
+			return err
+		}
+		var files []*gitdiff.File
+		for _, p := range patches {
+			files = append(files, p.Files...)
+		}
+		return errors.Join(list.CheckPatches(files), overrides.CheckList(a.overridesList(), patches))
+	})
+}
+
+// files lists the files of ours whose name ends in suffix.
+func (a *App) files(suffix string) ([]string, error) {
+	var found []string
+	err := filepath.WalkDir(a.WS.Root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (p == a.WS.Work || p == a.WS.Dist() || d.Name() == ".git") {
+			return fs.SkipDir
+		}
+		if !d.IsDir() && strings.HasSuffix(p, suffix) {
+			found = append(found, p)
+		}
+		return nil
+	})
+	return found, err
+}
+
+func (a *App) gofmt(ctx context.Context, s *progress.Step) error {
+	goFiles, err := a.files(".go")
+	if err != nil {
+		return err
+	}
+	out, err := run.Cmd{Log: s.Log, Name: "gofmt", Args: append([]string{"-s", "-l"}, goFiles...)}.Output(ctx)
+	if err != nil {
+		return err
+	}
+	if len(out) > 0 {
+		list := strings.Fields(string(out))
+		return progress.Refuse("not formatted: "+strings.Join(list, ", "), "gofmt -s", "gofmt -s -w "+strings.Join(list, " "))
+	}
+	return nil
+}
+
+// goModules are the folders of our Go modules and whether they need the tree.
+func (a *App) goModules(s *progress.Step) []string {
+	mods := []string{filepath.Join(a.WS.Root, "scripts")}
+	if !a.tree(nil).Exists() {
+		s.Sayf("test-integration and test-e2e need the tree (make apply): left out")
+		return mods
+	}
+	return append(mods, filepath.Join(a.WS.Root, "test-integration"), filepath.Join(a.WS.Root, "test-e2e"))
+}
+
+// moduleEnv keeps scripts/ out of the workspace, which names the tree's modules.
+func (a *App) moduleEnv(dir string) []string {
+	if filepath.Base(dir) == "scripts" {
+		return []string{"GOWORK=off"}
+	}
+	return nil
+}
+
+func (a *App) vet(ctx context.Context, s *progress.Step) error {
+	var errs []error
+	for _, m := range a.goModules(s) {
+		errs = append(errs, toolchain.GoEnv(ctx, m, a.moduleEnv(m), s.Log, "vet", "./..."))
+	}
+	return errors.Join(errs...)
+}
+
+func (a *App) staticcheck(ctx context.Context, s *progress.Step) error {
+	if err := a.pinnedTool(ctx, s, "staticcheck", "honnef.co/go/tools/cmd/staticcheck"); err != nil {
+		return err
+	}
+	var errs []error
+	for _, m := range a.goModules(s) {
+		env := append(toolchain.Env(), a.moduleEnv(m)...)
+		errs = append(errs, run.Cmd{Dir: m, Env: env, Log: s.Log, Name: filepath.Join(a.WS.Bin(), "staticcheck"), Args: []string{"./..."}}.Run(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+func (a *App) shellAndActions(ctx context.Context, s *progress.Step) error {
+	if err := toolchain.EnsurePrograms(ctx, s, "shellcheck"); err != nil {
+		return err
+	}
+	scripts, err := a.files(".sh")
+	if err != nil {
+		return err
+	}
+	scripts = append(scripts, filepath.Join(a.WS.Root, ".ci", "run"))
+	if err := (run.Cmd{Log: s.Log, Name: "shellcheck", Args: scripts}).Run(ctx); err != nil {
+		return err
+	}
+	if err := a.pinnedTool(ctx, s, "actionlint", "github.com/rhysd/actionlint/cmd/actionlint"); err != nil {
+		return err
+	}
+	workflows, err := filepath.Glob(filepath.Join(a.WS.Root, ".github", "workflows", "*.yaml"))
+	if err != nil {
+		return err
+	}
+	return run.Cmd{Dir: a.WS.Root, Log: s.Log, Name: filepath.Join(a.WS.Bin(), "actionlint"), Args: workflows}.Run(ctx)
+}
+
+// pinnedTool builds a tool of scripts/pins into the work folder. The go command
+// decides whether there is anything to do.
+func (a *App) pinnedTool(ctx context.Context, s *progress.Step, pin, pkg string) error {
+	if err := os.MkdirAll(a.WS.Bin(), 0o755); err != nil {
+		return err
+	}
+	return toolchain.GoEnv(ctx, a.WS.Pin(pin), []string{"GOWORK=off"}, s.Log, "build", "-o", a.WS.Bin()+"/", pkg)
+}

@@ -1,0 +1,47 @@
+package verbs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"capacityv2.internal/scripts/release"
+	"capacityv2.internal/scripts/series"
+)
+
+// Release packs dist/ from the applied series.
+func (a *App) Release(ctx context.Context) error {
+	platforms, err := release.ParsePlatforms(os.Getenv("PLATFORMS"))
+	if err != nil {
+		return err
+	}
+	r := a.reporter("release", applySteps)
+	if err := a.ensureApplied(ctx, r); err != nil {
+		return err
+	}
+	dir, err := release.Run(ctx, a.WS, release.Options{
+		Platforms: platforms,
+		CheckTree: func(ctx context.Context) error { return series.EnsureSafe(ctx, a.tree(nil)) },
+	}, r)
+	if err != nil {
+		return err
+	}
+	r.Printf("release: %s\n", dir)
+	r.Done()
+	return nil
+}
+
+// ReleaseVerify checks the release of the current version against its sums.
+func (a *App) ReleaseVerify(context.Context) error {
+	v, err := release.ReadVersion(a.WS)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(a.WS.Dist(), v.String())
+	if err := release.Verify(dir); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Out, "release-verify: %s is as its SHA256SUMS says\n", dir)
+	return nil
+}

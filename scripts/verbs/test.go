@@ -1,0 +1,125 @@
+package verbs
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+
+	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/release"
+	"capacityv2.internal/scripts/series"
+	"capacityv2.internal/scripts/toolchain"
+)
+
+// dependents are packages of the tree that no patch touches, and whose tests
+// say whether the API types, their defaults, or their registration are right.
+var dependents = []string{
+	"./pkg/api/testing",
+	"./pkg/api/storage",
+	"./pkg/apis/storage/...",
+	"./pkg/registry/storage/...",
+	"./pkg/scheduler/framework/plugins/volumebinding",
+	"./staging/src/k8s.io/api",
+	"./test/compatibility_lifecycle/...",
+	"./test/declarative_validation/storage/...",
+}
+
+// testSteps counts the steps after lint and apply.
+const testSteps = 7
+
+// Test runs lint, the unit tests of every touched package, and the integration
+// tests, ours and upstream's.
+func (a *App) Test(ctx context.Context) error {
+	r := a.reporter("test", applySteps+lintSteps+testSteps)
+	if err := a.ensureApplied(ctx, r); err != nil {
+		return err
+	}
+	if err := a.lint(ctx, r); err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		name string
+		f    func(context.Context, *progress.Step) error
+	}{
+		{"tests of the tooling", a.testScripts},
+		{"unit tests of the touched packages", a.testTouched},
+		{"upstream's check of the feature gate lists", a.verifyFeatureGates},
+		{"build etcd", func(ctx context.Context, s *progress.Step) error {
+			_, err := cluster.Etcd(ctx, a.WS, s.Log)
+			return err
+		}},
+		{"build the stock kube-apiserver", a.buildStockAPIServer},
+		{"integration tests", a.testIntegration},
+		{"upstream's volumescheduling integration tests", a.testVolumeScheduling},
+	} {
+		if err := r.Step(ctx, step.name, step.f); err != nil {
+			return err
+		}
+	}
+	r.Done()
+	return nil
+}
+
+func (a *App) testScripts(ctx context.Context, s *progress.Step) error {
+	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "scripts"), []string{"GOWORK=off"}, s.Log, a.Out, "./...")
+}
+
+func (a *App) testTouched(ctx context.Context, s *progress.Step) error {
+	patches, err := series.Read(a.WS.Series())
+	if err != nil {
+		return err
+	}
+	pkgs := series.Packages(a.WS.Tree(), series.Paths(patches))
+	for _, d := range dependents {
+		if !slices.Contains(pkgs, d) {
+			pkgs = append(pkgs, d)
+		}
+	}
+	s.Sayf("%d package patterns", len(pkgs))
+	return toolchain.Test(ctx, a.WS.Tree(), nil, s.Log, a.Out, append([]string{"-timeout", "20m"}, pkgs...)...)
+}
+
+// verifyFeatureGates runs upstream's script, which compares the gates in the
+// code with the versioned list.
+func (a *App) verifyFeatureGates(ctx context.Context, s *progress.Step) error {
+	return a.upstreamScript(ctx, s, "hack/verify-featuregates.sh")
+}
+
+func (a *App) buildStockAPIServer(ctx context.Context, s *progress.Step) error {
+	if err := base.Stock(ctx, a.WS.Tree(), a.WS.Stock(), s); err != nil {
+		return err
+	}
+	v, err := release.ReadVersion(a.WS)
+	if err != nil {
+		return err
+	}
+	stamp, err := release.TreeStamp(ctx, a.WS.Stock(), release.Version{Base: v.Base})
+	if err != nil {
+		return err
+	}
+	return release.Build(ctx, a.WS.Stock(), stamp, release.Host(), s.Log, a.WS.StockComponents(), "kube-apiserver")
+}
+
+// integrationEnv is the environment of the integration tests.
+func (a *App) integrationEnv() ([]string, error) {
+	gates, err := a.featureGates()
+	return []string{
+		a.binPath(),
+		"STOCK_KUBE_APISERVER=" + filepath.Join(a.WS.StockComponents(), "kube-apiserver"),
+		"CAPACITYV2_FEATURE_GATES=" + gates,
+	}, err
+}
+
+func (a *App) testIntegration(ctx context.Context, s *progress.Step) error {
+	env, err := a.integrationEnv()
+	if err != nil {
+		return err
+	}
+	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), env, s.Log, a.Out, "-timeout", "20m", "./...")
+}
+
+func (a *App) testVolumeScheduling(ctx context.Context, s *progress.Step) error {
+	return toolchain.Test(ctx, a.WS.Tree(), []string{a.binPath()}, s.Log, a.Out, "-timeout", "20m", "./test/integration/volumescheduling")
+}

@@ -1,0 +1,58 @@
+package verbs
+
+import (
+	"context"
+
+	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/release"
+	"capacityv2.internal/scripts/toolchain"
+)
+
+// components are what a local cluster runs.
+var components = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl"}
+
+// Up applies the series, builds the components, and brings up a local cluster.
+func (a *App) Up(ctx context.Context) error {
+	r := a.reporter("up", applySteps+1)
+	gates, err := a.featureGates()
+	if err != nil {
+		return err
+	}
+	// What would fail at the end is said before the long build.
+	plan, err := cluster.Prepare(ctx, a.WS, cluster.OptionsFromEnv(gates), r)
+	if err != nil {
+		return err
+	}
+	if err := a.ensureApplied(ctx, r); err != nil {
+		return err
+	}
+	if err := r.Step(ctx, "build the components", a.buildComponents); err != nil {
+		return err
+	}
+	if err := cluster.Tools(ctx, a.WS, plan, r); err != nil {
+		return err
+	}
+	if err := cluster.Up(ctx, a.WS, plan, r); err != nil {
+		return err
+	}
+	r.Done()
+	return nil
+}
+
+func (a *App) buildComponents(ctx context.Context, s *progress.Step) error {
+	if err := toolchain.RequireDisk(a.WS.Work, buildDisk); err != nil {
+		return err
+	}
+	return release.BuildComponents(ctx, a.WS, s.Log, a.WS.Components(), components...)
+}
+
+// Down ends the local cluster.
+func (a *App) Down(ctx context.Context) error {
+	r := a.reporter("down", 0)
+	if err := cluster.Down(ctx, a.WS, r); err != nil {
+		return err
+	}
+	r.Done()
+	return nil
+}

@@ -1,0 +1,120 @@
+package verbs
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/codegen"
+	"capacityv2.internal/scripts/gates"
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/series"
+	"capacityv2.internal/scripts/toolchain"
+)
+
+// Verify checks what the patches claim: that they apply, are the export of
+// their commits, are locked, need no regeneration, and build one by one.
+func (a *App) Verify(ctx context.Context) error {
+	r := a.reporter("verify", applySteps+5)
+	if err := a.lintSeries(ctx, r); err != nil {
+		return err
+	}
+	if err := a.ensureApplied(ctx, r); err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		name string
+		f    func(context.Context, *progress.Step) error
+	}{
+		{"round trip and tree lock", a.roundTrip},
+		{"feature gates against the tree", a.verifyGates},
+		{"each prefix builds and passes the tests it touches", a.verifyPrefixes},
+	} {
+		if err := r.Step(ctx, step.name, step.f); err != nil {
+			return err
+		}
+	}
+	if err := codegen.Verify(ctx, a.WS, codegen.Storage, r); err != nil {
+		return err
+	}
+	r.Done()
+	return nil
+}
+
+// roundTrip applies the series to the base once more, in a second work tree, so
+// that a tree that somebody kept proves nothing, and compares its export.
+func (a *App) roundTrip(ctx context.Context, s *progress.Step) error {
+	patches, err := series.Read(a.WS.Series())
+	if err != nil {
+		return err
+	}
+	tree := a.tree(s.Log)
+	lock, err := series.ReadLock(a.WS.Series())
+	if err != nil {
+		return err
+	}
+	fromModules, err := series.FromModules(ctx, tree)
+	if err != nil {
+		return err
+	}
+	if !fromModules {
+		s.Sayf("the tree comes from a checkout: only the touched files are compared")
+		return series.CheckLock(ctx, tree, lock, patches)
+	}
+	dir := filepath.Join(a.WS.Work, "verify")
+	if err := base.AddWorktree(ctx, tree, dir, base.Ref); err != nil {
+		return err
+	}
+	again := gitrepo.Open(dir, s.Log)
+	if err := series.Am(ctx, again, a.WS.Series(), patches); err != nil {
+		return err
+	}
+	if err := series.CheckLock(ctx, again, lock, patches); err != nil {
+		return err
+	}
+	return series.RoundTrip(ctx, again, a.WS.Series(), lock.Base)
+}
+
+func (a *App) verifyGates(ctx context.Context, s *progress.Step) error {
+	list, err := gates.Read(a.WS.Gates())
+	if err != nil {
+		return err
+	}
+	if err := base.Stock(ctx, a.WS.Tree(), a.WS.Stock(), s); err != nil {
+		return err
+	}
+	return list.CheckTree(a.WS.Tree(), a.WS.Stock())
+}
+
+// verifyPrefixes builds, vets and tests, after each patch, the packages that it
+// touches.
+func (a *App) verifyPrefixes(ctx context.Context, s *progress.Step) error {
+	prefixes, err := series.Prefixes(ctx, a.tree(s.Log))
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(a.WS.Work, "prefix")
+	if err := base.AddWorktree(ctx, a.tree(s.Log), dir, base.Ref); err != nil {
+		return err
+	}
+	work := gitrepo.Open(dir, s.Log)
+	for i, p := range prefixes {
+		if err := work.Git(ctx, "checkout", "--quiet", "--force", "--detach", p.Commit); err != nil {
+			return err
+		}
+		pkgs := series.Packages(dir, p.Paths)
+		s.Sayf("%d/%d %s (%d packages)", i+1, len(prefixes), p.Subject, len(pkgs))
+		if len(pkgs) == 0 {
+			continue
+		}
+		if err := toolchain.Go(ctx, dir, s.Log, append([]string{"build", "-tags", toolchain.Tags}, pkgs...)...); err != nil {
+			return fmt.Errorf("patch %d of the series, %q, does not build: %w", i+1, p.Subject, err)
+		}
+		if err := toolchain.Test(ctx, dir, nil, s.Log, s.Log, append([]string{"-timeout", "15m"}, pkgs...)...); err != nil {
+			return fmt.Errorf("patch %d of the series, %q, fails the tests of its packages: %w", i+1, p.Subject, err)
+		}
+	}
+	return nil
+}
