@@ -1,0 +1,163 @@
+package api
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/kubernetes/test/utils/ktesting"
+
+	"capacityv2.internal/test-integration/apiservertest"
+)
+
+// maxPools is the documented maximum number of entries.
+const maxPools = 256
+
+// TestCSIStorageCapacityValidation checks what is refused on create and on
+// update, and with which message.
+func TestCSIStorageCapacityValidation(t *testing.T) {
+	tCtx := ktesting.Init(t)
+	server := apiservertest.StartGateOn(tCtx, apiservertest.NewStorage())
+
+	for _, tc := range []struct {
+		name  string
+		pools []string
+		want  string // part of the message; empty: accepted
+	}{
+		{"zero", []string{"0"}, ""},
+		{"fraction", []string{"1500m"}, ""},
+		{"beyond-int64", []string{"100E"}, ""},
+		{"most", slices.Repeat([]string{"1Gi"}, maxPools), ""},
+		{"negative", []string{"1Gi", "-1"}, `availableCapacities[1]: Invalid value: "-1": must be greater than or equal to 0`},
+		{"too-many", slices.Repeat([]string{"1Gi"}, maxPools+1), `availableCapacities: Too many: 257: must have at most 256 items`},
+	} {
+		tCtx.Run(tc.name, func(tCtx ktesting.TContext) {
+			capacities := server.Client.StorageV1().CSIStorageCapacities(ns)
+			_, err := capacities.Create(tCtx, newCapacity("create-"+tc.name, tc.pools...), metav1.CreateOptions{})
+			expectInvalid(tCtx, "create", err, tc.want)
+
+			c := createCapacity(tCtx, server.Client, newCapacity("update-"+tc.name, "1Gi"))
+			c.AvailableCapacities = quantities(tc.pools...)
+			_, err = capacities.Update(tCtx, c, metav1.UpdateOptions{})
+			expectInvalid(tCtx, "update", err, tc.want)
+			if tc.want != "" {
+				expectPools(tCtx, "refused update", getCapacity(tCtx, server.Client, c.Name), "1Gi")
+			}
+		})
+	}
+}
+
+// TestWrongTypes checks that values of another type are refused before
+// validation.
+func TestWrongTypes(t *testing.T) {
+	tCtx := ktesting.Init(t)
+	server := apiservertest.StartGateOn(tCtx, apiservertest.NewStorage())
+	createCapacity(tCtx, server.Client, newCapacity("typed", "1Gi"))
+	createDriver(tCtx, server.Client, newDriver("typed.example.com", nil))
+
+	for _, tc := range []struct {
+		name, resource, object, patch string
+	}{
+		{"no-quantity", "csistoragecapacities", "typed", `{"availableCapacities":["plenty"]}`},
+		{"object", "csistoragecapacities", "typed", `{"availableCapacities":{"a":"1Gi"}}`},
+		{"no-list", "csistoragecapacities", "typed", `{"availableCapacities":"1Gi"}`},
+		{"string", "csidrivers", "typed.example.com", `{"spec":{"volumeRebuilding":"true"}}`},
+		{"number", "csidrivers", "typed.example.com", `{"spec":{"volumeRebuilding":1}}`},
+	} {
+		tCtx.Run(tc.name, func(tCtx ktesting.TContext) {
+			request := server.Client.StorageV1().RESTClient().Patch(types.MergePatchType).
+				Resource(tc.resource).Name(tc.object).Body([]byte(tc.patch))
+			if tc.resource == "csistoragecapacities" {
+				request = request.Namespace(ns)
+			}
+			err := request.Do(tCtx).Error()
+			if !apierrors.IsBadRequest(err) && !apierrors.IsInvalid(err) {
+				tCtx.Errorf("patch %s: %v, want it refused", tc.patch, err)
+			}
+		})
+	}
+	expectPools(tCtx, "refused patches", getCapacity(tCtx, server.Client, "typed"), "1Gi")
+}
+
+// TestStrictFieldValidation checks that the server knows the fields: a client
+// that asks for strict validation has unknown ones refused.
+func TestStrictFieldValidation(t *testing.T) {
+	tCtx := ktesting.Init(t)
+	server := apiservertest.StartGateOn(tCtx, apiservertest.NewStorage())
+
+	for resource, body := range map[string]string{
+		"csistoragecapacities": `{"apiVersion":"storage.k8s.io/v1","kind":"CSIStorageCapacity","metadata":{"name":"strict"},"storageClassName":"pooled","availableCapacities":["1Gi",2]}`,
+		"csidrivers":           `{"apiVersion":"storage.k8s.io/v1","kind":"CSIDriver","metadata":{"name":"strict.example.com"},"spec":{"volumeRebuilding":true}}`,
+	} {
+		tCtx.Run(resource, func(tCtx ktesting.TContext) {
+			request := server.Client.StorageV1().RESTClient().Post().Resource(resource).
+				Param("fieldValidation", metav1.FieldValidationStrict).
+				SetHeader("Content-Type", runtime.ContentTypeJSON).Body([]byte(body))
+			if resource == "csistoragecapacities" {
+				request = request.Namespace(ns)
+			}
+			if err := request.Do(tCtx).Error(); err != nil {
+				tCtx.Errorf("create with strict field validation: %v", err)
+			}
+		})
+	}
+}
+
+// TestMaximumVolumeSizeRatcheting checks the bound that exists only with the
+// gate on: a new negative maximumVolumeSize is refused, a stored one does not
+// block other updates.
+func TestMaximumVolumeSizeRatcheting(t *testing.T) {
+	tCtx := ktesting.Init(t)
+	storage := apiservertest.NewStorage()
+	const message = `maximumVolumeSize: Invalid value: "-1": must be greater than or equal to 0`
+
+	server := apiservertest.StartGateOff(tCtx, storage)
+	createCapacity(tCtx, server.Client, withMaximum(newCapacity("stored"), "-1"))
+	server.Stop()
+
+	server = apiservertest.StartGateOn(tCtx, storage)
+	_, err := server.Client.StorageV1().CSIStorageCapacities(ns).Create(tCtx, withMaximum(newCapacity("new"), "-1"), metav1.CreateOptions{})
+	expectInvalid(tCtx, "create", err, message)
+
+	updateCapacity(tCtx, server.Client, "stored", func(c *storagev1.CSIStorageCapacity) { touch(c) })
+	got := updateCapacity(tCtx, server.Client, "stored", func(c *storagev1.CSIStorageCapacity) {
+		c.AvailableCapacities = quantities("1Gi")
+	})
+	expectPools(tCtx, "update of an object with a negative maximumVolumeSize", got, "1Gi")
+
+	updateCapacity(tCtx, server.Client, "stored", func(c *storagev1.CSIStorageCapacity) { withMaximum(c, "1Gi") })
+	err = tryUpdate(tCtx, server.Client, "stored", func(c *storagev1.CSIStorageCapacity) { withMaximum(c, "-1") })
+	expectInvalid(tCtx, "update back", err, message)
+}
+
+func withMaximum(c *storagev1.CSIStorageCapacity, maximum string) *storagev1.CSIStorageCapacity {
+	c.MaximumVolumeSize = &quantities(maximum)[0]
+	return c
+}
+
+// tryUpdate is [updateCapacity] for an update that may fail.
+func tryUpdate(tCtx ktesting.TContext, client kubernetes.Interface, name string, change func(*storagev1.CSIStorageCapacity)) error {
+	tCtx.Helper()
+	c := getCapacity(tCtx, client, name)
+	change(c)
+	_, err := client.StorageV1().CSIStorageCapacities(ns).Update(tCtx, c, metav1.UpdateOptions{})
+	return err
+}
+
+// expectInvalid reports an error other than the one of validation that says
+// want. An empty want means no error.
+func expectInvalid(tCtx ktesting.TContext, step string, err error, want string) {
+	tCtx.Helper()
+	switch {
+	case want == "" && err != nil:
+		tCtx.Errorf("%s: %v", step, err)
+	case want != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want)):
+		tCtx.Errorf("%s: got %v, want a validation error that says: %s", step, err, want)
+	}
+}

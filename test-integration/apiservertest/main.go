@@ -1,0 +1,55 @@
+package apiservertest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"k8s.io/kubernetes/test/integration/framework"
+)
+
+// etcdURLEnv is where the framework looks for an etcd that already runs.
+const etcdURLEnv = "KUBE_INTEGRATION_ETCD_URL"
+
+// Main runs the tests of a package with an etcd of their own; `etcd` has to be
+// in PATH. Call it from TestMain. It does not return.
+func Main(m *testing.M) {
+	cleanup, err := useFixtureFolder()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if os.Getenv(etcdURLEnv) == "" {
+		// The framework uses what listens on etcd's usual port, which may be
+		// the etcd of somebody's cluster. Nothing listens on port 0.
+		os.Setenv(etcdURLEnv, "http://127.0.0.1:0")
+	}
+	framework.EtcdMain(func() int {
+		defer cleanup()
+		return m.Run()
+	})
+}
+
+// useFixtureFolder gives the upstream test server a folder for its serving
+// certificate. It looks for one beside its own source file, whose path is
+// unknown in a binary built with -trimpath, unless two variables of Bazel
+// complete it.
+func useFixtureFolder() (cleanup func(), err error) {
+	_, file, _, ok := runtime.Caller(0)
+	if !ok || filepath.IsAbs(file) {
+		return func() {}, nil
+	}
+	dir, err := os.MkdirTemp("", "apiservertest")
+	if err != nil {
+		return nil, err
+	}
+	testdata := filepath.Join(dir, "k8s.io/kubernetes/cmd/kube-apiserver/app/testing/testdata")
+	if err := os.MkdirAll(testdata, 0o755); err != nil {
+		return nil, err
+	}
+	os.Setenv("TEST_SRCDIR", filepath.Dir(dir))
+	os.Setenv("TEST_WORKSPACE", filepath.Base(dir))
+	return func() { os.RemoveAll(dir) }, nil
+}
