@@ -1,0 +1,125 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// requireNode skips the test on a cluster that has no node by intention.
+func requireNode(t *testing.T) {
+	t.Helper()
+	if os.Getenv("CAPACITYV2_CLUSTER_MODE") == "control-plane" {
+		t.Skip("this cluster has no node (CLUSTER_MODE=control-plane)")
+	}
+}
+
+// pauseImage returns the pause image that the first node has: nothing is pulled.
+func (c *cluster) pauseImage(t *testing.T) string {
+	t.Helper()
+	nodes, err := c.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(nodes.Items) == 0 {
+		t.Fatal("the cluster has no node")
+	}
+	for _, image := range nodes.Items[0].Status.Images {
+		for _, name := range image.Names {
+			if strings.Contains(name, "/pause:") {
+				return name
+			}
+		}
+	}
+	t.Fatalf("node %s has no pause image", nodes.Items[0].Name)
+	return ""
+}
+
+// createPod creates a pod of the pause image, with the claim as its volume if
+// there is one.
+func (c *cluster) createPod(t *testing.T, image, claim string) *corev1.Pod {
+	t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "pause-"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "pause", Image: image, ImagePullPolicy: corev1.PullNever}}},
+	}
+	if claim != "" {
+		pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+	}
+	pod, err := c.CoreV1().Pods(c.Namespace).Create(t.Context(), pod, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// At once: the namespace's end would wait for the usual grace period.
+	c.cleanup(t, "pod", func(ctx context.Context) error {
+		now := int64(0)
+		return c.CoreV1().Pods(c.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now})
+	})
+	return pod
+}
+
+// condition returns the condition of the pod as it is now.
+func (c *cluster) condition(ctx context.Context, pod *corev1.Pod, kind corev1.PodConditionType) (corev1.PodCondition, error) {
+	got, err := c.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	if err != nil {
+		return corev1.PodCondition{}, err
+	}
+	for _, cond := range got.Status.Conditions {
+		if cond.Type == kind {
+			return cond, nil
+		}
+	}
+	return corev1.PodCondition{}, fmt.Errorf("pod %s has no condition %s yet", pod.Name, kind)
+}
+
+// TestPodRuns runs a pod on the node.
+func TestPodRuns(t *testing.T) {
+	requireNode(t)
+	c := connect(t)
+	pod := c.createPod(t, c.pauseImage(t), "")
+	eventually(t, time.Minute, func() error {
+		cond, err := c.condition(t.Context(), pod, corev1.PodReady)
+		if err == nil && cond.Status != corev1.ConditionTrue {
+			err = fmt.Errorf("Ready is %s: %s %s", cond.Status, cond.Reason, cond.Message)
+		}
+		return err
+	})
+}
+
+// TestPodWithoutRoom checks that the scheduler sees the example's capacity: a
+// claim larger than the largest pool fits nowhere, and the pod says why.
+func TestPodWithoutRoom(t *testing.T) {
+	requireNode(t)
+	c := connect(t)
+	image := c.pauseImage(t)
+	c.applyExample(t)
+
+	class := "three-pools-" + c.Suffix
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "too-large"},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: &class,
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("121Gi")}},
+		},
+	}
+	if _, err := c.CoreV1().PersistentVolumeClaims(c.Namespace).Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pod := c.createPod(t, image, claim.Name)
+	const want = "node(s) did not have enough free storage"
+	eventually(t, time.Minute, func() error {
+		cond, err := c.condition(t.Context(), pod, corev1.PodScheduled)
+		if err == nil && (cond.Status != corev1.ConditionFalse || cond.Reason != corev1.PodReasonUnschedulable || !strings.Contains(cond.Message, want)) {
+			err = fmt.Errorf("PodScheduled is %s: %s %q, want %q", cond.Status, cond.Reason, cond.Message, want)
+		}
+		return err
+	})
+}
