@@ -21,7 +21,7 @@ const stagingDir = "staging/src/"
 
 // listHeader is the comment of the list.
 const listHeader = `# The staging modules that the series changes, and that another Go module has to
-# override to build against it. Written by make overrides, checked by make lint.
+# override to build against it. Written by make export, checked by make lint.
 `
 
 // list is the file staging-overrides/modules.yaml.
@@ -53,17 +53,17 @@ func Modules(patches []series.Patch) []string {
 func CheckList(path string, patches []series.Patch) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return progress.Refuse("no list of the overridden modules: "+err.Error(), path, "make overrides")
+		return progress.Refuse("no list of the overridden modules: "+err.Error(), path, "make export")
 	}
 	var l list
 	if err := yaml.UnmarshalStrict(b, &l); err != nil {
-		return progress.Refuse(fmt.Sprintf("%s: %v", path, err), "the file that make overrides writes", "make overrides")
+		return progress.Refuse(fmt.Sprintf("%s: %v", path, err), "the file that make export writes", "make export")
 	}
 	if want := Modules(patches); !slices.Equal(l.Modules, want) {
 		return progress.Refuse(
 			fmt.Sprintf("%s lists %s", path, names(l.Modules)),
 			"the staging modules that the patches change: "+names(want),
-			"make overrides")
+			"make export")
 	}
 	return nil
 }

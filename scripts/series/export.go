@@ -100,8 +100,9 @@ func exportable(ctx context.Context, repo gitrepo.Repo) error {
 	return nil
 }
 
-// Export writes the commits as patch files. A file whose bytes do not change is
-// not touched. It returns the names of what was written or removed.
+// Export writes the commits as patch files, and moves HEAD to the commits that
+// applying these files makes. A file whose bytes do not change is not touched.
+// It returns the names of what was written or removed.
 func Export(ctx context.Context, repo gitrepo.Repo, dir, version string) ([]string, error) {
 	fromModules, err := FromModules(ctx, repo)
 	if err != nil {
@@ -114,7 +115,7 @@ func Export(ctx context.Context, repo gitrepo.Repo, dir, version string) ([]stri
 	if err := checkShrink(ctx, repo, dir); err != nil {
 		return nil, err
 	}
-	e, err := Format(ctx, repo, version)
+	e, err := canonical(ctx, repo, version)
 	if err != nil {
 		return nil, err
 	}

@@ -211,3 +211,45 @@ func relock(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 }
+
+// Whoever exports has a name and a clock of their own; the lock must not.
+func TestExportLocksWhatEverybodyGets(t *testing.T) {
+	repo, dir := exported(t)
+	ctx := context.Background()
+	if err := repo.GitAt(ctx, "2027-01-01T00:00:00Z", "-c", "user.name=x", "commit", "--quiet", "--amend", "--no-edit"); err != nil {
+		t.Fatal(err)
+	}
+	mine := head(t, repo)
+	changed, err := Export(ctx, repo, dir, version)
+	if err != nil || len(changed) != 0 {
+		t.Fatalf("changed %q, error %v; want neither", changed, err)
+	}
+	exportedHead := head(t, repo)
+	if exportedHead == mine {
+		t.Error("HEAD still is the exporter's commit")
+	}
+	lock, err := ReadLock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reset(t, repo)
+	if err := apply(t, repo, dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := head(t, repo); got != lock.AppliedCommit || got != exportedHead {
+		t.Errorf("applied commit %s, lock %s, HEAD after the export %s: want one", got, lock.AppliedCommit, exportedHead)
+	}
+}
+
+// A message that does not survive the mail format is refused, and its commit kept.
+func TestExportKeepsCommitsOnFailure(t *testing.T) {
+	repo, dir := exported(t)
+	msg := message("c: cut short", "feature")
+	commit(t, repo, strings.Replace(msg, "Say in", "\n---\nSay in", 1), map[string]string{"pkg/c/c.go": "package c\n"})
+	before := head(t, repo)
+	_, err := Export(context.Background(), repo, dir, version)
+	wantRefusal(t, err, "odd commit messages")
+	if got := head(t, repo); got != before {
+		t.Errorf("HEAD is %s, want %s", got, before)
+	}
+}

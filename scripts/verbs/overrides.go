@@ -41,9 +41,6 @@ func (a *App) writeOverrides(ctx context.Context, s *progress.Step) (overrides.R
 	if err != nil {
 		return overrides.Result{}, err
 	}
-	if err := overrides.WriteList(a.overridesList(), patches); err != nil {
-		return overrides.Result{}, err
-	}
 	v, err := release.ReadVersion(a.WS)
 	if err != nil {
 		return overrides.Result{}, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"capacityv2.internal/scripts/overrides"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/series"
 )
@@ -45,8 +46,15 @@ func (a *App) Export(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		patches, err := series.Read(a.WS.Series())
+		if err != nil {
+			return err
+		}
+		if err := overrides.WriteList(a.overridesList(), patches); err != nil {
+			return err
+		}
 		if len(changed) == 0 {
-			s.Sayf("nothing changed")
+			s.Sayf("no patch changed")
 			return nil
 		}
 		s.Sayf("wrote %s", strings.Join(changed, ", "))
