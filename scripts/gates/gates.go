@@ -105,11 +105,3 @@ func (l List) Ours() []string {
 	}
 	return names
 }
-
-func (l List) find(name string) (Gate, bool) {
-	i := slices.IndexFunc(l.Gates, func(g Gate) bool { return g.Name == name })
-	if i < 0 {
-		return Gate{}, false
-	}
-	return l.Gates[i], true
-}

@@ -12,8 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/mod/modfile"
-
+	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/workspace"
@@ -37,9 +36,12 @@ var baseVersion = regexp.MustCompile(`^v([0-9]+)\.([0-9]+)\.[0-9]+(-(alpha|beta|
 // ReadVersion returns the version that ws builds: the base that
 // scripts/pins/kubernetes requires, and the number in patches/kubernetes/REVISION.
 func ReadVersion(ws workspace.Workspace) (Version, error) {
-	base, err := pinnedBase(filepath.Join(ws.Pin("kubernetes"), "go.mod"))
+	pinned, err := base.PinnedVersion(ws.Pin("kubernetes"))
 	if err != nil {
-		return Version{}, err
+		return Version{}, fmt.Errorf("base version: %w", err)
+	}
+	if !baseVersion.MatchString(pinned) {
+		return Version{}, fmt.Errorf("base version: %s requires k8s.io/kubernetes %s, which is no release", ws.Pin("kubernetes"), pinned)
 	}
 	file := revisionFile(ws)
 	b, err := os.ReadFile(file)
@@ -50,32 +52,10 @@ func ReadVersion(ws workspace.Workspace) (Version, error) {
 	if err != nil || n < 1 {
 		return Version{}, progress.Refuse(fmt.Sprintf("%s holds %q", file, strings.TrimSpace(string(b))), "one whole number from 1", "echo 1 > "+file)
 	}
-	return Version{Base: base, Revision: n}, nil
+	return Version{Base: pinned, Revision: n}, nil
 }
 
 func revisionFile(ws workspace.Workspace) string { return filepath.Join(ws.Series(), "REVISION") }
-
-// pinnedBase returns the version of k8s.io/kubernetes that the go.mod file at
-// path requires.
-func pinnedBase(path string) (string, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("base version: %w", err)
-	}
-	mod, err := modfile.Parse(path, b, nil)
-	if err != nil {
-		return "", fmt.Errorf("base version: %w", err)
-	}
-	for _, r := range mod.Require {
-		if r.Mod.Path == "k8s.io/kubernetes" {
-			if !baseVersion.MatchString(r.Mod.Version) {
-				return "", fmt.Errorf("base version: %s requires k8s.io/kubernetes %s, which is no release", path, r.Mod.Version)
-			}
-			return r.Mod.Version, nil
-		}
-	}
-	return "", fmt.Errorf("base version: %s does not require k8s.io/kubernetes", path)
-}
 
 // String is the gitVersion: v1.37.1+capacityv2.1.
 func (v Version) String() string {

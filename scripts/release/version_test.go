@@ -52,7 +52,7 @@ func TestReadVersion(t *testing.T) {
 		"no revision file":   {pin, "", "", "whole number"},
 		"revision zero":      {pin, "0", "", "whole number"},
 		"revision is a word": {pin, "two", "", "whole number"},
-		"no base":            {"module x\n", "1", "", "does not require"},
+		"no base":            {"module x\n", "1", "", "requires no k8s.io/kubernetes"},
 		"base is no release": {strings.Replace(pin, "v1.37.1", "v1.37.2-0.20260101000000-abcdefabcdef", 1), "1", "", "no release"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,10 +15,14 @@ var resultLine = regexp.MustCompile(`^(ok  \t|FAIL|PASS|panic: |\s*--- FAIL)`)
 // Test runs go test in dir. Everything goes to log; out gets the closing line
 // of each package and the names of failed tests.
 func Test(ctx context.Context, dir string, env []string, log, out io.Writer, args ...string) error {
+	return goTest(ctx, dir, env, log, out, Tags, args)
+}
+
+func goTest(ctx context.Context, dir string, env []string, log, out io.Writer, tags string, args []string) error {
 	lines := &lineWriter{out: out, keep: resultLine}
 	err := run.Cmd{
 		Dir: dir, Env: append(Env(), env...), Log: io.MultiWriter(log, lines), Name: "go",
-		Args: append([]string{"test", "-tags", Tags}, args...),
+		Args: append([]string{"test", "-tags", tags}, args...),
 	}.Run(ctx)
 	lines.flush()
 	return err

@@ -129,7 +129,7 @@ func (a *App) moduleEnv(dir string) []string {
 func (a *App) vet(ctx context.Context, s *progress.Step) error {
 	var errs []error
 	for _, m := range a.goModules(s) {
-		errs = append(errs, toolchain.GoEnv(ctx, m, a.moduleEnv(m), s.Log, "vet", "./..."))
+		errs = append(errs, toolchain.GoEnv(ctx, m, a.moduleEnv(m), s.Log, "vet", "-tags", toolchain.Tags, "./..."))
 	}
 	return errors.Join(errs...)
 }
@@ -141,7 +141,7 @@ func (a *App) staticcheck(ctx context.Context, s *progress.Step) error {
 	var errs []error
 	for _, m := range a.goModules(s) {
 		env := append(toolchain.Env(), a.moduleEnv(m)...)
-		errs = append(errs, run.Cmd{Dir: m, Env: env, Log: s.Log, Name: filepath.Join(a.WS.Bin(), "staticcheck"), Args: []string{"./..."}}.Run(ctx))
+		errs = append(errs, run.Cmd{Dir: m, Env: env, Log: s.Log, Name: filepath.Join(a.WS.Bin(), "staticcheck"), Args: []string{"-tags", toolchain.Tags, "./..."}}.Run(ctx))
 	}
 	return errors.Join(errs...)
 }

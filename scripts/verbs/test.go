@@ -27,7 +27,7 @@ var dependents = []string{
 }
 
 // testSteps counts the steps after lint and apply.
-const testSteps = 7
+const testSteps = 8
 
 // Test runs lint, the unit tests of every touched package, and the integration
 // tests, ours and upstream's.
@@ -46,6 +46,7 @@ func (a *App) Test(ctx context.Context) error {
 		{"tests of the tooling", a.testScripts},
 		{"unit tests of the touched packages", a.testTouched},
 		{"upstream's check of the feature gate lists", a.verifyFeatureGates},
+		{"another module builds against the overrides", a.proveOverrides},
 		{"build etcd", func(ctx context.Context, s *progress.Step) error {
 			_, err := cluster.Etcd(ctx, a.WS, s.Log)
 			return err
@@ -78,13 +79,23 @@ func (a *App) testTouched(ctx context.Context, s *progress.Step) error {
 		}
 	}
 	s.Sayf("%d package patterns", len(pkgs))
-	return toolchain.Test(ctx, a.WS.Tree(), nil, s.Log, a.Out, append([]string{"-timeout", "20m"}, pkgs...)...)
+	return toolchain.UnitTest(ctx, a.WS.Tree(), s.Log, a.Out, "20m", pkgs...)
 }
 
 // verifyFeatureGates runs upstream's script, which compares the gates in the
 // code with the versioned list.
 func (a *App) verifyFeatureGates(ctx context.Context, s *progress.Step) error {
 	return a.upstreamScript(ctx, s, "hack/verify-featuregates.sh")
+}
+
+// proveOverrides builds the example outside of the tree, with the patched
+// staging modules and, which has to fail, without.
+func (a *App) proveOverrides(ctx context.Context, s *progress.Step) error {
+	res, err := a.writeOverrides(ctx, s)
+	if err != nil {
+		return err
+	}
+	return res.Prove(ctx, filepath.Join(a.WS.Root, "staging-overrides", "example"), s)
 }
 
 func (a *App) buildStockAPIServer(ctx context.Context, s *progress.Step) error {
@@ -102,21 +113,8 @@ func (a *App) buildStockAPIServer(ctx context.Context, s *progress.Step) error {
 	return release.Build(ctx, a.WS.Stock(), stamp, release.Host(), s.Log, a.WS.StockComponents(), "kube-apiserver")
 }
 
-// integrationEnv is the environment of the integration tests.
-func (a *App) integrationEnv() ([]string, error) {
-	gates, err := a.featureGates()
-	return []string{
-		a.binPath(),
-		"STOCK_KUBE_APISERVER=" + filepath.Join(a.WS.StockComponents(), "kube-apiserver"),
-		"CAPACITYV2_FEATURE_GATES=" + gates,
-	}, err
-}
-
 func (a *App) testIntegration(ctx context.Context, s *progress.Step) error {
-	env, err := a.integrationEnv()
-	if err != nil {
-		return err
-	}
+	env := []string{a.binPath(), "STOCK_KUBE_APISERVER=" + filepath.Join(a.WS.StockComponents(), "kube-apiserver")}
 	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), env, s.Log, a.Out, "-timeout", "20m", "./...")
 }
 

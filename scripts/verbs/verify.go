@@ -112,7 +112,7 @@ func (a *App) verifyPrefixes(ctx context.Context, s *progress.Step) error {
 		if err := toolchain.Go(ctx, dir, s.Log, append([]string{"build", "-tags", toolchain.Tags}, pkgs...)...); err != nil {
 			return fmt.Errorf("patch %d of the series, %q, does not build: %w", i+1, p.Subject, err)
 		}
-		if err := toolchain.Test(ctx, dir, nil, s.Log, s.Log, append([]string{"-timeout", "15m"}, pkgs...)...); err != nil {
+		if err := toolchain.UnitTest(ctx, dir, s.Log, s.Log, "15m", pkgs...); err != nil {
 			return fmt.Errorf("patch %d of the series, %q, fails the tests of its packages: %w", i+1, p.Subject, err)
 		}
 	}

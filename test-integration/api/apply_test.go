@@ -102,7 +102,7 @@ func expectOwners(tCtx ktesting.TContext, step string, entries []metav1.ManagedF
 	var owners []string
 	for _, entry := range entries {
 		var node map[string]any
-		if err := json.Unmarshal(entry.FieldsV1.Raw, &node); err != nil {
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &node); err != nil {
 			tCtx.Fatalf("fields of the manager %s: %v", entry.Manager, err)
 		}
 		owned := true

@@ -1,0 +1,62 @@
+package toolchain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"capacityv2.internal/scripts/run"
+)
+
+// fuzzTags are [Tags] without "notest", which takes away the methods with which
+// API types fill themselves at random: round-trip tests fail without them.
+const fuzzTags = "selinux,grpcnotrace"
+
+// fuzzImports are what a test imports that fills API types at random.
+var fuzzImports = regexp.MustCompile(`\b(sigs\.k8s\.io/randfill|k8s\.io/apimachinery/pkg/api/apitesting/\w+)\b`)
+
+// UnitTest is [Test] for the packages that match patterns. Those that fill API
+// types at random are compiled in the way they need, the others in that of the
+// components, so that little is compiled twice.
+func UnitTest(ctx context.Context, dir string, log, out io.Writer, timeout string, patterns ...string) error {
+	args := append([]string{"list", "-tags", Tags, "-f", `{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}`}, patterns...)
+	listed, err := run.Cmd{Dir: dir, Env: Env(), Log: log, Name: "go", Args: args}.Output(ctx)
+	if err != nil {
+		return err
+	}
+	plain, fuzzing := splitFuzzing(string(listed))
+	var errs []error
+	for _, group := range []struct {
+		tags string
+		pkgs []string
+	}{{Tags, plain}, {fuzzTags, fuzzing}} {
+		if len(group.pkgs) > 0 {
+			errs = append(errs, goTest(ctx, dir, nil, log, out, group.tags, append([]string{"-timeout", timeout}, group.pkgs...)))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if len(plain)+len(fuzzing) == 0 {
+		return fmt.Errorf("no package matches %s", strings.Join(patterns, " "))
+	}
+	return nil
+}
+
+// splitFuzzing takes lines of a package and its tests' imports.
+func splitFuzzing(listed string) (plain, fuzzing []string) {
+	for line := range strings.Lines(listed) {
+		pkg, imports, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch {
+		case pkg == "":
+		case fuzzImports.MatchString(imports):
+			fuzzing = append(fuzzing, pkg)
+		default:
+			plain = append(plain, pkg)
+		}
+	}
+	return plain, fuzzing
+}
