@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/apiservertest"
@@ -47,26 +45,27 @@ func TestCSIStorageCapacityWatch(t *testing.T) {
 	}
 }
 
-// expectEvent takes the next event.
+// expectEvent takes the next event. The watch goes on.
 func expectEvent(tCtx ktesting.TContext, events watch.Interface, want watch.EventType, wantPools ...string) {
 	tCtx.Helper()
-	ctx, cancel := context.WithTimeout(tCtx, watchTimeout)
-	defer cancel()
-	_, err := watchtools.UntilWithoutRetry(ctx, events, func(event watch.Event) (bool, error) {
+	select {
+	case event, ok := <-events.ResultChan():
+		if !ok {
+			tCtx.Fatalf("the watch has ended, want %s", want)
+		}
 		if event.Type != want {
 			tCtx.Errorf("event %s, want %s", event.Type, want)
 		}
 		capacity, ok := event.Object.(*storagev1.CSIStorageCapacity)
 		if !ok {
-			tCtx.Errorf("event has a %T", event.Object)
-			return true, nil
+			tCtx.Fatalf("event has a %T: %v", event.Object, event.Object)
 		}
 		if diff := cmp.Diff(wantPools, pools(capacity)); diff != "" {
 			tCtx.Errorf("availableCapacities of the event %s (-want +got):\n%s", event.Type, diff)
 		}
-		return true, nil
-	})
-	if err != nil {
-		tCtx.Fatalf("no event %s: %v", want, err)
+	case <-time.After(watchTimeout):
+		tCtx.Fatalf("no event %s within %s", want, watchTimeout)
+	case <-tCtx.Done():
+		tCtx.Fatalf("no event %s: %v", want, tCtx.Err())
 	}
 }
