@@ -109,7 +109,7 @@ func (a *App) verifyPrefixes(ctx context.Context, s *progress.Step) error {
 		if len(pkgs) == 0 {
 			continue
 		}
-		if err := toolchain.Go(ctx, dir, s.Log, append([]string{"build", "-tags", toolchain.Tags}, pkgs...)...); err != nil {
+		if err := toolchain.BuildPackages(ctx, dir, s.Log, pkgs...); err != nil {
 			return fmt.Errorf("patch %d of the series, %q, does not build: %w", i+1, p.Subject, err)
 		}
 		if err := toolchain.UnitTest(ctx, dir, s.Log, s.Log, "15m", pkgs...); err != nil {

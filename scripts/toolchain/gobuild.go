@@ -1,0 +1,24 @@
+package toolchain
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"capacityv2.internal/scripts/run"
+)
+
+// BuildPackages compiles the packages that match patterns, as far as they have
+// more than tests: the go command takes the others for an error.
+func BuildPackages(ctx context.Context, dir string, log io.Writer, patterns ...string) error {
+	args := append([]string{"list", "-tags", Tags, "-f", "{{if .GoFiles}}{{.ImportPath}}{{end}}"}, patterns...)
+	listed, err := run.Cmd{Dir: dir, Env: Env(), Log: log, Name: "go", Args: args}.Output(ctx)
+	if err != nil {
+		return err
+	}
+	pkgs := strings.Fields(string(listed))
+	if len(pkgs) == 0 {
+		return nil
+	}
+	return Go(ctx, dir, log, append([]string{"build", "-tags", Tags}, pkgs...)...)
+}
