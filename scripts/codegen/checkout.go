@@ -193,7 +193,7 @@ func (c *checkout) env(ctx context.Context) ([]string, error) {
 	for i, v := range strings.Split(strings.TrimSpace(string(out)), "\n") {
 		env = append(env, caches[i]+"="+v)
 	}
-	ports, err := freePorts(2)
+	etcdPort, err := freePort()
 	if err != nil {
 		return nil, err
 	}
@@ -204,24 +204,35 @@ func (c *checkout) env(ctx context.Context) ([]string, error) {
 		// As upstream's main script sets them for the staging modules' own.
 		"CODEGEN_PKG="+filepath.Join(c.dir, staging, "code-generator"),
 		"API_KNOWN_VIOLATIONS_DIR="+filepath.Join(c.dir, "api", "api-rules"),
-		"ETCD_HOST=127.0.0.1", "ETCD_PORT="+strconv.Itoa(ports[0]), "ETCD_LOGFILE="+c.output("etcd.log"),
-		"API_HOST=127.0.0.1", "API_PORT="+strconv.Itoa(ports[1]), "API_LOGFILE="+c.output("kube-apiserver.log"),
+		"ETCD_HOST=127.0.0.1", "ETCD_PORT="+strconv.Itoa(etcdPort), "ETCD_LOGFILE="+c.output("etcd.log"),
+		"API_HOST=127.0.0.1", "API_PORT="+strconv.Itoa(apiPort), "API_LOGFILE="+c.output("kube-apiserver.log"),
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.excludesFile", "GIT_CONFIG_VALUE_0="+c.output("exclude"),
 	), nil
 }
 
-// freePorts returns loopback ports that are free now.
-func freePorts(n int) ([]int, error) {
-	var ports []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close() // not before all are chosen
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+// apiPort is upstream's: api/discovery/api.json holds it.
+const apiPort = 8050
+
+// requireAPIPort refuses when the kube-apiserver that tells its API cannot
+// listen where upstream's listens.
+func requireAPIPort() error {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(apiPort)))
+	if err != nil {
+		return progress.Refuse(fmt.Sprintf("port %d is in use: %v", apiPort, err),
+			"it free: the kube-apiserver whose API documents are generated writes it into them",
+			fmt.Sprintf("ss -ltnp sport = :%d, and end that program", apiPort))
 	}
-	return ports, nil
+	return l.Close()
+}
+
+// freePort returns a loopback port that is free now.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // run calls one of upstream's scripts, and says what it generates.

@@ -85,6 +85,9 @@ func Run(ctx context.Context, ws workspace.Workspace, scope Scope, r *progress.R
 			return err
 		}
 		if slices.ContainsFunc(todo, func(g generator) bool { return g.etcd }) {
+			if err := requireAPIPort(); err != nil {
+				return err
+			}
 			bin, err := cluster.Etcd(ctx, ws, s.Log)
 			if err != nil {
 				return err

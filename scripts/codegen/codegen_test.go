@@ -3,6 +3,7 @@ package codegen
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -84,10 +85,13 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-func TestFreePorts(t *testing.T) {
-	p, err := freePorts(2)
-	if err != nil || len(p) != 2 || p[0] == p[1] || p[0] == 0 {
-		t.Errorf("freePorts = %v, %v", p, err)
+func TestRequireAPIPort(t *testing.T) {
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", apiPort))
+	if err == nil {
+		defer l.Close()
+	} // else somebody has it already, which serves as well
+	if err := requireAPIPort(); !progress.IsRefusal(err) || !strings.Contains(err.Error(), "8050") {
+		t.Errorf("a port in use: %v, want a refusal", err)
 	}
 }
 
