@@ -51,7 +51,7 @@ func Lint(dir string) error {
 		if err != nil {
 			continue // reported by listedIsPresent
 		}
-		if err := flipped(lock, n, b); err != nil {
+		if err := flipped(lock, dir, n, b); err != nil {
 			errs = append(errs, err)
 			continue // its content is not to be trusted
 		}
@@ -101,14 +101,14 @@ func listedIsPresent(dir string, names []string) error {
 }
 
 // flipped compares one patch file with its line in the lock.
-func flipped(l Lock, name string, b []byte) error {
+func flipped(l Lock, dir, name string, b []byte) error {
 	i := slices.IndexFunc(l.Patches, func(p LockedPatch) bool { return p.Name == name })
 	if i < 0 {
 		return nil // CheckSums says it
 	}
 	if got := (Patch{Bytes: b}).SHA256(); got != l.Patches[i].SHA256 {
 		return progress.Refuse("changed patch file "+name+": its SHA-256 is "+got, l.Patches[i].SHA256+" ("+LockName+")",
-			"git checkout -- "+name+"; patch files are never edited by hand, see make edit")
+			"git checkout -- "+filepath.Join(dir, name)+"; patch files are never edited by hand, see make edit")
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ var trailerLine = regexp.MustCompile(`^([A-Z][A-Za-z-]*): (.+)$`)
 // Parse parses one patch file in git's mail format.
 func Parse(name string, b []byte) (Patch, error) {
 	malformed := func(why string) error {
-		return progress.Refuse("malformed patch "+name+": "+why, "the output of git format-patch", "git checkout -- the file, or make export from the tree that holds the commit")
+		return progress.Refuse("malformed patch "+name+": "+why, "the output of git format-patch", "git checkout -- patches, or make export from the tree that holds the commit")
 	}
 	files, preamble, err := gitdiff.Parse(bytes.NewReader(b))
 	if err != nil {
