@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -42,16 +41,16 @@ func (c *cluster) pauseImage(t *testing.T) string {
 	return ""
 }
 
-// createPod creates a pod of the pause image, with the claim as its volume if
-// there is one.
-func (c *cluster) createPod(t *testing.T, image, claim string) *corev1.Pod {
+// createPod creates a pod of the pause image, with the claims as its volumes.
+func (c *cluster) createPod(t *testing.T, image string, claims ...string) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "pause-"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "pause", Image: image, ImagePullPolicy: corev1.PullNever}}},
 	}
-	if claim != "" {
-		pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+	for _, claim := range claims {
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}})
 	}
 	pod, err := c.CoreV1().Pods(c.Namespace).Create(t.Context(), pod, metav1.CreateOptions{})
 	if err != nil {
@@ -83,7 +82,7 @@ func (c *cluster) condition(ctx context.Context, pod *corev1.Pod, kind corev1.Po
 func TestPodRuns(t *testing.T) {
 	requireNode(t)
 	c := connect(t)
-	pod := c.createPod(t, c.pauseImage(t), "")
+	pod := c.createPod(t, c.pauseImage(t))
 	eventually(t, time.Minute, func() error {
 		cond, err := c.condition(t.Context(), pod, corev1.PodReady)
 		if err == nil && cond.Status != corev1.ConditionTrue {
@@ -101,19 +100,14 @@ func TestPodWithoutRoom(t *testing.T) {
 	image := c.pauseImage(t)
 	c.applyExample(t)
 
-	class := "three-pools-" + c.Suffix
-	claim := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: "too-large"},
-		Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: &class,
-			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("121Gi")}},
-		},
-	}
-	if _, err := c.CoreV1().PersistentVolumeClaims(c.Namespace).Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	pod := c.createPod(t, image, claim.Name)
+	pod := c.createPod(t, image, c.createClaims(t, "too-large", "121Gi")...)
+	c.expectNoRoom(t, pod)
+}
+
+// expectNoRoom waits until the scheduler has rejected the pod for its capacity,
+// and not for anything else.
+func (c *cluster) expectNoRoom(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
 	const want = "node(s) did not have enough free storage"
 	eventually(t, time.Minute, func() error {
 		cond, err := c.condition(t.Context(), pod, corev1.PodScheduled)
