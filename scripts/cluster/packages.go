@@ -2,8 +2,6 @@ package cluster
 
 import (
 	"context"
-	"io"
-	"os"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -11,6 +9,7 @@ import (
 
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
+	"capacityv2.internal/scripts/toolchain"
 )
 
 // need is something of the system that Go cannot build.
@@ -75,29 +74,20 @@ func missing(ns []need, found func(program string) bool) (programs, packages []s
 
 // requireNeeds installs what is missing, where we are root on a Debian; anywhere
 // else it refuses with the command that installs it.
-func requireNeeds(ctx context.Context, m Mode, log io.Writer, sayf func(string, ...any)) error {
-	programs, packages := missing(needs(m), func(p string) bool { return has(ctx, p) })
+func requireNeeds(ctx context.Context, m Mode, s *progress.Step) error {
+	found := func(p string) bool { return has(ctx, p) }
+	programs, packages := missing(needs(m), found)
 	if len(programs) == 0 {
 		return nil
 	}
 	refusal := progress.Refuse("missing on this machine: "+strings.Join(programs, ", "),
 		"all of them", "apt-get install -y --no-install-recommends "+strings.Join(packages, " "))
-	if _, err := exec.LookPath("apt-get"); err != nil || os.Geteuid() != 0 {
-		return refusal
+	if err := toolchain.InstallPackages(ctx, s, packages...); progress.IsRefusal(err) {
+		return refusal // says what each is for
+	} else if err != nil {
+		return err
 	}
-	sayf("installing Debian packages: %s", strings.Join(packages, " "))
-	install := run.Cmd{Name: "apt-get", Log: log, Env: []string{"DEBIAN_FRONTEND=noninteractive"},
-		Args: append([]string{"install", "-y", "--no-install-recommends"}, packages...)}
-	if err := install.Run(ctx); err != nil {
-		// A fresh machine has no package lists, and an old one has stale ones.
-		if err := (run.Cmd{Name: "apt-get", Args: []string{"update"}, Log: log}).Run(ctx); err != nil {
-			return err
-		}
-		if err := install.Run(ctx); err != nil {
-			return err
-		}
-	}
-	if programs, _ := missing(needs(m), func(p string) bool { return has(ctx, p) }); len(programs) > 0 {
+	if programs, _ := missing(needs(m), found); len(programs) > 0 {
 		return refusal
 	}
 	return nil

@@ -55,7 +55,7 @@ func Prepare(ctx context.Context, ws workspace.Workspace, o Options, r *progress
 		if running, err := Running(ws); err != nil || running {
 			return err
 		}
-		if err := requireNeeds(ctx, p.Mode, s.Log, s.Sayf); err != nil {
+		if err := requireNeeds(ctx, p.Mode, s); err != nil {
 			return err
 		}
 		if err := toolchain.RequireDisk(ws.Work, runDisk); err != nil {

@@ -183,22 +183,17 @@ func shellDefault(sh, variable string) (string, bool) {
 
 // env is the environment of upstream's scripts.
 func (c *checkout) env(ctx context.Context) ([]string, error) {
-	// Upstream's scripts take caches of their own unless these are set.
-	caches := []string{"GOCACHE", "GOMODCACHE"}
-	out, err := run.Cmd{Name: "go", Args: append([]string{"env"}, caches...), Env: toolchain.Env()}.Output(ctx)
+	env, err := toolchain.UpstreamEnv(ctx)
 	if err != nil {
 		return nil, err
 	}
-	env := append(toolchain.Env(), goFlags)
-	for i, v := range strings.Split(strings.TrimSpace(string(out)), "\n") {
-		env = append(env, caches[i]+"="+v)
-	}
+	env = append(env, goFlags)
 	etcdPort, err := freePort()
 	if err != nil {
 		return nil, err
 	}
 	return append(env,
-		"FORCE_HOST_GO=y", "TERM=dumb", "GOBIN="+c.output("bin"), "TMPDIR="+c.output("tmp"),
+		"TERM=dumb", "GOBIN="+c.output("bin"), "TMPDIR="+c.output("tmp"),
 		// A new violation of the API rules is a difference to be looked at, as any.
 		"UPDATE_API_KNOWN_VIOLATIONS=true",
 		// As upstream's main script sets them for the staging modules' own.

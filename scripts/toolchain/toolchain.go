@@ -43,6 +43,20 @@ func toolchain() string {
 	return "local"
 }
 
+// UpstreamEnv is the environment of upstream's own scripts: [Env], the installed
+// Go, and its caches, because their setup_env would otherwise fill a second set.
+func UpstreamEnv(ctx context.Context) ([]string, error) {
+	env := append(Env(), "FORCE_HOST_GO=y")
+	for _, k := range []string{"GOCACHE", "GOMODCACHE"} {
+		v, err := GoValue(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		env = append(env, k+"="+v)
+	}
+	return env, nil
+}
+
 // Go runs `go args...` in dir.
 func Go(ctx context.Context, dir string, log io.Writer, args ...string) error {
 	return GoEnv(ctx, dir, nil, log, args...)
