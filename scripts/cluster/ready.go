@@ -48,7 +48,7 @@ const commandFailed = `"command failed" err=`
 // componentFailed returns an error when a component has given up. Upstream's
 // script waits a minute for it all the same.
 func componentFailed(ws workspace.Workspace) error {
-	for _, c := range append(append([]string{}, components...), nodeComponents...) {
+	for _, c := range Components() {
 		b, err := os.ReadFile(filepath.Join(placesOf(ws).logs(), c+".log"))
 		if err != nil {
 			continue // not started yet, or not in this mode

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"capacityv2.internal/scripts/progress"
@@ -28,6 +29,9 @@ const upTime = 6 * time.Minute
 var components = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
 
 var nodeComponents = []string{"kubelet", "kube-proxy"}
+
+// Components returns what a cluster with a node runs.
+func Components() []string { return slices.Concat(components, nodeComponents) }
 
 // Up starts the planned cluster, waits until it serves, and prints how to use it.
 // A cluster that runs the same components with the same settings already is left
@@ -200,7 +204,7 @@ func fingerprint(p *Plan) (string, error) {
 	fmt.Fprintln(h, p.options.Gates, p.options.RuntimeEndpoint, p.ports)
 	names := components
 	if p.Mode.HasNode() {
-		names = append(append([]string{}, names...), nodeComponents...)
+		names = Components()
 	}
 	for _, n := range names {
 		f, err := os.Open(filepath.Join(p.options.Components, n))

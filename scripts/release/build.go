@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -72,12 +71,12 @@ func Build(ctx context.Context, tree string, stamp Stamp, p Platform, log io.Wri
 // buildInputs hashes what the bytes of a program depend on: the commit and the
 // version (both are in the flags), the platform and the Go release.
 func buildInputs(ctx context.Context, stamp Stamp, p Platform) (string, error) {
-	goVersion, err := run.Cmd{Name: "go", Args: []string{"env", "GOVERSION"}, Env: toolchain.Env()}.Output(ctx)
+	goVersion, err := toolchain.GoValue(ctx, "GOVERSION")
 	if err != nil {
 		return "", err
 	}
 	h := sha256.Sum256([]byte(strings.Join(slices.Concat(
-		[]string{stamp.Ldflags(), p.String(), string(goVersion), toolchain.Tags}, toolchain.Env()), "\n")))
+		[]string{stamp.Ldflags(), p.String(), goVersion, toolchain.Tags}, toolchain.Env()), "\n")))
 	return hex.EncodeToString(h[:]), nil
 }
 

@@ -7,8 +7,6 @@ import (
 	"io"
 	"regexp"
 	"strings"
-
-	"capacityv2.internal/scripts/run"
 )
 
 // fuzzTags are [Tags] without "notest", which takes away the methods with which
@@ -22,12 +20,11 @@ var fuzzImports = regexp.MustCompile(`\b(sigs\.k8s\.io/randfill|k8s\.io/apimachi
 // types at random are compiled in the way they need, the others in that of the
 // components, so that little is compiled twice.
 func UnitTest(ctx context.Context, dir string, log, out io.Writer, timeout string, patterns ...string) error {
-	args := append([]string{"list", "-tags", Tags, "-f", `{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}`}, patterns...)
-	listed, err := run.Cmd{Dir: dir, Env: Env(), Log: log, Name: "go", Args: args}.Output(ctx)
+	listed, err := list(ctx, dir, log, `{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}`, patterns)
 	if err != nil {
 		return err
 	}
-	plain, fuzzing := splitFuzzing(string(listed))
+	plain, fuzzing := splitFuzzing(listed)
 	var errs []error
 	for _, group := range []struct {
 		tags string

@@ -11,14 +11,20 @@ import (
 // BuildPackages compiles the packages that match patterns, as far as they have
 // more than tests: the go command takes the others for an error.
 func BuildPackages(ctx context.Context, dir string, log io.Writer, patterns ...string) error {
-	args := append([]string{"list", "-tags", Tags, "-f", "{{if .GoFiles}}{{.ImportPath}}{{end}}"}, patterns...)
-	listed, err := run.Cmd{Dir: dir, Env: Env(), Log: log, Name: "go", Args: args}.Output(ctx)
+	listed, err := list(ctx, dir, log, "{{if .GoFiles}}{{.ImportPath}}{{end}}", patterns)
 	if err != nil {
 		return err
 	}
-	pkgs := strings.Fields(string(listed))
+	pkgs := strings.Fields(listed)
 	if len(pkgs) == 0 {
 		return nil
 	}
 	return Go(ctx, dir, log, append([]string{"build", "-tags", Tags}, pkgs...)...)
+}
+
+// list prints the packages that match patterns in the format of `go list -f`.
+func list(ctx context.Context, dir string, log io.Writer, format string, patterns []string) (string, error) {
+	args := append([]string{"list", "-tags", Tags, "-f", format}, patterns...)
+	out, err := run.Cmd{Dir: dir, Env: Env(), Log: log, Name: "go", Args: args}.Output(ctx)
+	return string(out), err
 }

@@ -9,9 +9,6 @@ import (
 	"capacityv2.internal/scripts/toolchain"
 )
 
-// components are what a local cluster runs.
-var components = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl"}
-
 // Up applies the series, builds the components, and brings up a local cluster.
 func (a *App) Up(ctx context.Context) error {
 	r := a.reporter("up", applySteps+1)
@@ -44,7 +41,7 @@ func (a *App) buildComponents(ctx context.Context, s *progress.Step) error {
 	if err := toolchain.RequireDisk(a.WS.Work, buildDisk); err != nil {
 		return err
 	}
-	return release.BuildComponents(ctx, a.WS, s.Log, a.WS.Components(), components...)
+	return release.BuildComponents(ctx, a.WS, s.Log, a.WS.Components(), cluster.Components()...)
 }
 
 // Down ends the local cluster.
