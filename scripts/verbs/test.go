@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -52,7 +53,7 @@ func (a *App) Test(ctx context.Context) error {
 			return err
 		}},
 		{"build the stock kube-apiserver", a.buildStockAPIServer},
-		{"integration tests, ours and upstream's volumescheduling", a.testIntegration},
+		{"integration tests, ours and upstream's, gate off and on", a.testIntegration},
 	} {
 		if err := r.Step(ctx, step.name, step.f); err != nil {
 			return err
@@ -112,10 +113,19 @@ func (a *App) buildStockAPIServer(ctx context.Context, s *progress.Step) error {
 	return release.Build(ctx, a.WS.Stock(), stamp, release.Host(), s.Log, a.WS.StockComponents(), "kube-apiserver")
 }
 
-// testIntegration runs both suites with one command, side by side: they wait
-// more than they compute.
+// testIntegration runs all suites with one command, side by side: they wait more
+// than they compute. Upstream's runs with the gate off and on.
 func (a *App) testIntegration(ctx context.Context, s *progress.Step) error {
+	dir, err := os.MkdirTemp("", "overlay")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := a.gateOnOverlay(dir)
+	if err != nil {
+		return err
+	}
 	env := []string{a.binPath(), "STOCK_KUBE_APISERVER=" + filepath.Join(a.WS.StockComponents(), "kube-apiserver")}
-	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), env, s.Log, a.Out, "-timeout", "20m",
-		"./...", "k8s.io/kubernetes/test/integration/volumescheduling")
+	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), env, s.Log, a.Out, "-timeout", "20m", "-overlay", overlay,
+		"./...", "k8s.io/kubernetes/"+schedulingSuite)
 }

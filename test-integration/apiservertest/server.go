@@ -55,30 +55,31 @@ func NewStorage() *storagebackend.Config { return framework.SharedEtcd() }
 
 // StartGateOn starts the patched kube-apiserver with the feature gate on. It is
 // stopped at the end of the test, if not earlier. One patched server can run at
-// a time, because feature gates are global in a process.
-func StartGateOn(tCtx ktesting.TContext, storage *storagebackend.Config) *Server {
+// a time, because feature gates are global in a process. The flags are added to
+// those that the server needs.
+func StartGateOn(tCtx ktesting.TContext, storage *storagebackend.Config, flags ...string) *Server {
 	tCtx.Helper()
 	switch target(tCtx) {
 	case targetStock:
-		return StartStock(tCtx, storage)
+		return StartStock(tCtx, storage, flags...)
 	case targetGateOff:
-		return startPatched(tCtx, storage, false)
+		return startPatched(tCtx, storage, false, flags)
 	}
-	return startPatched(tCtx, storage, true)
+	return startPatched(tCtx, storage, true, flags)
 }
 
 // StartGateOff is [StartGateOn] with the feature gate off.
-func StartGateOff(tCtx ktesting.TContext, storage *storagebackend.Config) *Server {
+func StartGateOff(tCtx ktesting.TContext, storage *storagebackend.Config, flags ...string) *Server {
 	tCtx.Helper()
 	if target(tCtx) == targetStock {
-		return StartStock(tCtx, storage)
+		return StartStock(tCtx, storage, flags...)
 	}
-	return startPatched(tCtx, storage, false)
+	return startPatched(tCtx, storage, false, flags)
 }
 
-func startPatched(tCtx ktesting.TContext, storage *storagebackend.Config, enabled bool) *Server {
+func startPatched(tCtx ktesting.TContext, storage *storagebackend.Config, enabled bool, flags []string) *Server {
 	tCtx.Helper()
-	flags := append(slices.Clone(framework.DefaultTestServerFlags()), fmt.Sprintf("--feature-gates=%s=%t", gate, enabled))
+	flags = slices.Concat(framework.DefaultTestServerFlags(), flags, []string{fmt.Sprintf("--feature-gates=%s=%t", gate, enabled)})
 	started, err := kubeapiservertesting.StartTestServer(tCtx, nil, flags, storage)
 	if err != nil {
 		tCtx.Fatalf("start kube-apiserver with %s=%t: %v", gate, enabled, err)

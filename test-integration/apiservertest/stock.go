@@ -39,7 +39,7 @@ const (
 // StartStock starts the stock kube-apiserver as a process. It is stopped at the
 // end of the test, if not earlier. A missing binary fails the test, as does one
 // that knows our fields: a skipped or pointless test would look like a passed one.
-func StartStock(tCtx ktesting.TContext, storage *storagebackend.Config) *Server {
+func StartStock(tCtx ktesting.TContext, storage *storagebackend.Config, extra ...string) *Server {
 	tCtx.Helper()
 	binary := os.Getenv(stockBinaryEnv)
 	if binary == "" {
@@ -47,7 +47,7 @@ func StartStock(tCtx ktesting.TContext, storage *storagebackend.Config) *Server 
 	}
 	dir := tCtx.TempDir()
 	flags, port := stockFlags(tCtx, dir, storage)
-	process := startProcess(tCtx, filepath.Join(dir, "kube-apiserver.log"), binary, flags)
+	process := startProcess(tCtx, filepath.Join(dir, "kube-apiserver.log"), binary, append(flags, extra...))
 
 	config := &rest.Config{
 		Host:            "https://" + net.JoinHostPort("127.0.0.1", port),

@@ -1,0 +1,108 @@
+package clustertest
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	st "k8s.io/kubernetes/pkg/scheduler/testing"
+)
+
+// NodeLabel is the label whose value is the name of the node.
+const NodeLabel = corev1.LabelHostname
+
+// OnNode returns the labels with which a driver's segment, or a pod, selects one
+// node.
+func OnNode(name string) map[string]string { return map[string]string{NodeLabel: name} }
+
+// CreateNode creates a node on which everything has room but storage. More
+// labels may be nil.
+func (c *Cluster) CreateNode(name string, labels map[string]string) {
+	c.Helper()
+	node := st.MakeNode().Name(name).Label(NodeLabel, name).
+		Capacity(map[corev1.ResourceName]string{corev1.ResourcePods: "1000", corev1.ResourceCPU: "1000", corev1.ResourceMemory: "1000Gi"})
+	for key, value := range labels {
+		node.Label(key, value)
+	}
+	_, err := c.Client().CoreV1().Nodes().Create(c, node.Obj(), metav1.CreateOptions{})
+	c.ExpectNoError(err, "create node")
+}
+
+// CreateNodes creates nodes node-1 to node-n.
+func (c *Cluster) CreateNodes(n int) {
+	c.Helper()
+	for i := range n {
+		c.CreateNode(fmt.Sprintf("node-%d", i+1), nil)
+	}
+}
+
+// CreateClaim creates a claim.
+func (c *Cluster) CreateClaim(name, class, size string) {
+	c.Helper()
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: claimSpec(class, size)}
+	_, err := c.Client().CoreV1().PersistentVolumeClaims(c.Namespace).Create(c, claim, metav1.CreateOptions{})
+	c.ExpectNoError(err, "create claim")
+}
+
+// DeleteClaim deletes a claim.
+func (c *Cluster) DeleteClaim(name string) {
+	c.Helper()
+	err := c.Client().CoreV1().PersistentVolumeClaims(c.Namespace).Delete(c, name, metav1.DeleteOptions{})
+	c.ExpectNoError(err, "delete claim")
+}
+
+func claimSpec(class, size string) corev1.PersistentVolumeClaimSpec {
+	return corev1.PersistentVolumeClaimSpec{
+		StorageClassName: &class,
+		AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
+	}
+}
+
+// Pod describes a pod.
+type Pod struct {
+	Name string
+	// Class is the storage class of its volumes.
+	Class string
+	// Sizes has one volume for each element, with a claim of its own, which
+	// gets created.
+	Sizes []string
+	// Claims are names of claims that exist.
+	Claims []string
+	// Ephemeral makes generic ephemeral volumes of Sizes.
+	Ephemeral bool
+	// NodeSelector has the labels of the nodes that the pod may use.
+	NodeSelector map[string]string
+}
+
+// CreatePod creates a pod and the claims of its sizes.
+func (c *Cluster) CreatePod(p Pod) {
+	c.Helper()
+	pod := st.MakePod().Name(p.Name).Namespace(c.Namespace).Container("pause").NodeSelector(p.NodeSelector)
+	for _, claim := range p.Claims {
+		pod.PVC(claim)
+	}
+	for i, size := range p.Sizes {
+		name := fmt.Sprintf("%s-%d", p.Name, i)
+		if p.Ephemeral {
+			pod.Volume(corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
+				VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: claimSpec(p.Class, size)}}}})
+			continue
+		}
+		c.CreateClaim(name, p.Class, size)
+		pod.PVC(name)
+	}
+	_, err := c.Client().CoreV1().Pods(c.Namespace).Create(c, pod.Obj(), metav1.CreateOptions{})
+	c.ExpectNoError(err, "create pod")
+}
+
+// DeletePod deletes a pod and the claims of its sizes.
+func (c *Cluster) DeletePod(p Pod) {
+	c.Helper()
+	err := c.Client().CoreV1().Pods(c.Namespace).Delete(c, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+	c.ExpectNoError(err, "delete pod")
+	for i := range p.Sizes {
+		c.DeleteClaim(fmt.Sprintf("%s-%d", p.Name, i))
+	}
+}

@@ -1,0 +1,56 @@
+package modeldriver
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Namespace holds the CSIStorageCapacity objects.
+const Namespace = metav1.NamespaceDefault
+
+// Config describes a driver.
+type Config struct {
+	// Name is that of the CSIDriver, the provisioner of its classes.
+	Name string
+	// Classes are the names of its storage classes. All of them use the same
+	// pools. Each has one capacity object for each segment.
+	Classes []string
+	// Segments are the parts of the storage that differ in the nodes that have
+	// access.
+	Segments []Segment
+	// TotalOnly publishes the free space as drivers do that do not know
+	// availableCapacities: the sum as capacity, the largest pool as
+	// maximumVolumeSize. A driver that knows it sets all three.
+	TotalOnly bool
+	// Thin volumes take no space, so the published numbers never change. A
+	// volume must fit in a pool nevertheless.
+	Thin bool
+	// Untracked is a driver that does not publish its capacity.
+	Untracked bool
+	// RefreshDelay is the time between a change of the free space and its
+	// publication. Zero publishes at once.
+	RefreshDelay time.Duration
+}
+
+// Segment is a topology segment.
+type Segment struct {
+	// Labels select the nodes that have access.
+	Labels map[string]string
+	// Pools are the sizes of the pools, in bytes, none of them used.
+	Pools []int64
+}
+
+// GiB returns sizes of pools from numbers of GiB.
+func GiB(sizes ...int64) []int64 {
+	pools := make([]int64, 0, len(sizes))
+	for _, size := range sizes {
+		pools = append(pools, size<<30)
+	}
+	return pools
+}
+
+func quantity(bytes int64) resource.Quantity {
+	return *resource.NewQuantity(bytes, resource.BinarySI)
+}

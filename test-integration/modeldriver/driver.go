@@ -1,0 +1,209 @@
+package modeldriver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+)
+
+// workers is the number of claims that are provisioned in parallel.
+const workers = 8
+
+// Driver is a driver that runs.
+type Driver struct {
+	config  Config
+	client  kubernetes.Interface
+	claims  corelisters.PersistentVolumeClaimLister
+	classes map[string]bool
+	storage []*storage
+
+	unprovisioned workqueue.TypedRateLimitingInterface[string]
+	unpublished   workqueue.TypedRateLimitingInterface[object]
+	// published are the objects as they were written. Only one goroutine uses
+	// it at a time.
+	published map[object]*storagev1.CSIStorageCapacity
+
+	provisioned, failed atomic.Int64
+	running             sync.WaitGroup
+}
+
+// Start creates the CSIDriver, the storage classes and the capacity objects, and
+// returns a driver that provisions until ctx is done. What it created stays.
+func Start(ctx context.Context, client kubernetes.Interface, config Config) (*Driver, error) {
+	d := &Driver{
+		config:  config,
+		client:  client,
+		classes: map[string]bool{},
+		unprovisioned: workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.DefaultTypedControllerRateLimiter[string](),
+			workqueue.TypedRateLimitingQueueConfig[string]{Name: config.Name + "-claims"}),
+		unpublished: workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.DefaultTypedControllerRateLimiter[object](),
+			workqueue.TypedRateLimitingQueueConfig[object]{Name: config.Name + "-capacities"}),
+		published: map[object]*storagev1.CSIStorageCapacity{},
+	}
+	for _, segment := range config.Segments {
+		if len(segment.Pools) == 0 {
+			return nil, fmt.Errorf("driver %s: segment %v has no pools; a full one has a pool of 0 bytes", config.Name, segment.Labels)
+		}
+		d.storage = append(d.storage, newStorage(segment.Pools, config.Thin))
+	}
+	if err := d.install(ctx); err != nil {
+		return nil, fmt.Errorf("driver %s: %w", config.Name, err)
+	}
+	if err := d.run(ctx); err != nil {
+		return nil, fmt.Errorf("driver %s: %w", config.Name, err)
+	}
+	return d, nil
+}
+
+// Wait returns when the driver has ended.
+func (d *Driver) Wait() { d.running.Wait() }
+
+// Provisioned returns the number of volumes that were created.
+func (d *Driver) Provisioned() int { return int(d.provisioned.Load()) }
+
+// Failed returns the number of volumes that were asked for where there was no
+// room.
+func (d *Driver) Failed() int { return int(d.failed.Load()) }
+
+// Volumes returns the number of volumes in each segment.
+func (d *Driver) Volumes() []int {
+	counts := make([]int, 0, len(d.storage))
+	for _, s := range d.storage {
+		counts = append(counts, s.count())
+	}
+	return counts
+}
+
+// Resize adds bytes to a pool of a segment, or takes them if less than zero.
+func (d *Driver) Resize(segment, pool int, bytes int64) {
+	d.storage[segment].resize(pool, bytes)
+	d.changed(segment)
+}
+
+// install creates the objects of the driver.
+func (d *Driver) install(ctx context.Context) error {
+	driver := &storagev1.CSIDriver{
+		ObjectMeta: metav1.ObjectMeta{Name: d.config.Name},
+		Spec:       storagev1.CSIDriverSpec{AttachRequired: new(false), StorageCapacity: new(!d.config.Untracked)},
+	}
+	if _, err := d.client.StorageV1().CSIDrivers().Create(ctx, driver, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create CSIDriver: %w", err)
+	}
+	for _, name := range d.config.Classes {
+		class := &storagev1.StorageClass{
+			ObjectMeta:        metav1.ObjectMeta{Name: name},
+			Provisioner:       d.config.Name,
+			VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
+		}
+		if _, err := d.client.StorageV1().StorageClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create StorageClass: %w", err)
+		}
+		d.classes[name] = true
+	}
+	if d.config.Untracked {
+		return nil
+	}
+	for segment := range d.storage {
+		for _, o := range d.objectsOf(segment) {
+			if err := d.publish(ctx, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// objectsOf returns the capacity objects of a segment.
+func (d *Driver) objectsOf(segment int) []object {
+	objects := make([]object, 0, len(d.config.Classes))
+	for _, class := range d.config.Classes {
+		objects = append(objects, object{class: class, segment: segment})
+	}
+	return objects
+}
+
+// changed has the objects of the segment published.
+func (d *Driver) changed(segment int) {
+	if d.config.Untracked {
+		return
+	}
+	for _, o := range d.objectsOf(segment) {
+		d.unpublished.AddAfter(o, d.config.RefreshDelay)
+	}
+}
+
+func (d *Driver) run(ctx context.Context) error {
+	factory := informers.NewSharedInformerFactory(d.client, 0)
+	informer := factory.Core().V1().PersistentVolumeClaims()
+	d.claims = informer.Lister()
+	_, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { d.enqueue(obj) },
+		UpdateFunc: func(_, obj any) { d.enqueue(obj) },
+		DeleteFunc: func(obj any) {
+			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = tombstone.Obj
+			}
+			if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && d.isOurs(claim) {
+				d.running.Go(func() { d.deleteVolume(ctx, claim.UID) })
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	factory.StartWithContext(ctx)
+	factory.WaitForCacheSyncWithContext(ctx)
+
+	for range workers {
+		d.running.Go(func() { drain(ctx, d.unprovisioned, d.provision) })
+	}
+	d.running.Go(func() { drain(ctx, d.unpublished, d.publish) })
+	d.running.Go(func() {
+		<-ctx.Done()
+		d.unprovisioned.ShutDown()
+		d.unpublished.ShutDown()
+		factory.Shutdown()
+	})
+	return nil
+}
+
+func (d *Driver) isOurs(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Spec.StorageClassName != nil && d.classes[*claim.Spec.StorageClassName]
+}
+
+func (d *Driver) enqueue(obj any) {
+	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && d.isOurs(claim) && claim.Annotations[selectedNode] != "" {
+		d.unprovisioned.Add(cache.MetaObjectToName(claim).String())
+	}
+}
+
+// drain handles items until the queue is shut down. Errors are tried again.
+func drain[T comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[T], handle func(context.Context, T) error) {
+	for {
+		item, shutdown := queue.Get()
+		if shutdown {
+			return
+		}
+		err := handle(ctx, item)
+		switch {
+		case err == nil:
+			queue.Forget(item)
+		case !errors.Is(err, context.Canceled):
+			klog.FromContext(ctx).Info("Trying again", "item", item, "reason", err)
+			queue.AddRateLimited(item)
+		}
+		queue.Done(item)
+	}
+}

@@ -1,0 +1,133 @@
+package modeldriver
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// selectedNode is where the scheduler tells the provisioner its decision.
+const selectedNode = "volume.kubernetes.io/selected-node"
+
+// provision creates the volume of a claim, or sends its pod back to the
+// scheduler. It does not wait for the PV controller's annotation: there is no
+// other driver that could take the claim.
+func (d *Driver) provision(ctx context.Context, key string) error {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return err
+	}
+	claim, err := d.claims.PersistentVolumeClaims(namespace).Get(name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	nodeName := claim.Annotations[selectedNode]
+	if nodeName == "" || claim.Spec.VolumeName != "" || claim.DeletionTimestamp != nil {
+		return nil
+	}
+	node, err := d.client.CoreV1().Nodes().Get(ctx, nodeName, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get selected node: %w", err)
+	}
+	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	segment := d.segmentOf(node)
+	if segment < 0 || !d.storage[segment].allocate(claim.UID, size.Value()) {
+		d.failed.Add(1)
+		klog.FromContext(ctx).Info("No room for volume", "claim", klog.KObj(claim), "node", nodeName, "size", size.String())
+		return d.reschedule(ctx, claim)
+	}
+	return d.createVolume(ctx, claim, segment)
+}
+
+// segmentOf returns the first segment that the node has access to, or -1.
+func (d *Driver) segmentOf(node *corev1.Node) int {
+	for i, segment := range d.config.Segments {
+		if labels.SelectorFromSet(segment.Labels).Matches(labels.Set(node.Labels)) {
+			return i
+		}
+	}
+	return -1
+}
+
+// reschedule removes the selected node, as external-provisioner does after the
+// error ResourceExhausted.
+func (d *Driver) reschedule(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	claim = claim.DeepCopy()
+	delete(claim.Annotations, selectedNode)
+	_, err := d.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, claim, metav1.UpdateOptions{})
+	if err != nil {
+		return fmt.Errorf("remove selected node: %w", err)
+	}
+	return nil
+}
+
+func (d *Driver) createVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim, segment int) error {
+	volume := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        volumeName(claim.UID),
+			Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": d.config.Name},
+		},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:                      claim.Spec.Resources.Requests,
+			AccessModes:                   claim.Spec.AccessModes,
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+			StorageClassName:              *claim.Spec.StorageClassName,
+			VolumeMode:                    claim.Spec.VolumeMode,
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: d.config.Name, VolumeHandle: string(claim.UID)}},
+			ClaimRef: &corev1.ObjectReference{
+				APIVersion: "v1", Kind: "PersistentVolumeClaim",
+				Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID, ResourceVersion: claim.ResourceVersion,
+			},
+			NodeAffinity: affinity(d.config.Segments[segment].Labels),
+		},
+	}
+	_, err := d.client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("create volume: %w", err)
+	}
+	d.provisioned.Add(1)
+	d.changed(segment)
+	return nil
+}
+
+// deleteVolume gives back the space of a claim that is gone.
+func (d *Driver) deleteVolume(ctx context.Context, claim types.UID) {
+	for segment, s := range d.storage {
+		if !s.release(claim) {
+			continue
+		}
+		err := d.client.CoreV1().PersistentVolumes().Delete(ctx, volumeName(claim), metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			klog.FromContext(ctx).Error(err, "Delete volume", "claim", claim)
+		}
+		d.changed(segment)
+	}
+}
+
+func volumeName(claim types.UID) string { return "pvc-" + string(claim) }
+
+// affinity requires all labels. Without labels, every node has access.
+func affinity(labels map[string]string) *corev1.VolumeNodeAffinity {
+	if len(labels) == 0 {
+		return nil
+	}
+	var term corev1.NodeSelectorTerm
+	for key, value := range labels {
+		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{
+			Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}})
+	}
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}}
+}

@@ -1,0 +1,87 @@
+package modeldriver
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// storage is what a segment really has.
+type storage struct {
+	mutex sync.Mutex
+	// free has the bytes of each pool.
+	free []int64
+	// thin pools never fill up: their volumes take space only when written.
+	thin    bool
+	volumes map[types.UID]allocation
+}
+
+// allocation is the place of a volume.
+type allocation struct {
+	pool int
+	size int64
+}
+
+func newStorage(pools []int64, thin bool) *storage {
+	return &storage{free: slices.Clone(pools), thin: thin, volumes: map[types.UID]allocation{}}
+}
+
+// allocate places the volume of a claim in the smallest pool in which it fits,
+// and returns false if there is none. A volume that has a place keeps it.
+func (s *storage) allocate(claim types.UID, size int64) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if _, ok := s.volumes[claim]; ok {
+		return true
+	}
+	best := -1
+	for pool, free := range s.free {
+		if free >= size && (best < 0 || free < s.free[best]) {
+			best = pool
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	if s.thin {
+		size = 0
+	}
+	s.free[best] -= size
+	s.volumes[claim] = allocation{pool: best, size: size}
+	return true
+}
+
+// release gives the space of a volume back, and returns false if it has none.
+func (s *storage) release(claim types.UID) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	a, ok := s.volumes[claim]
+	if !ok {
+		return false
+	}
+	s.free[a.pool] += a.size
+	delete(s.volumes, claim)
+	return true
+}
+
+// resize adds bytes to a pool, or takes them if less than zero.
+func (s *storage) resize(pool int, bytes int64) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.free[pool] += bytes
+}
+
+// pools returns the free bytes of each pool.
+func (s *storage) pools() []int64 {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return slices.Clone(s.free)
+}
+
+// count returns the number of volumes.
+func (s *storage) count() int {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return len(s.volumes)
+}

@@ -1,0 +1,89 @@
+package scheduling
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	st "k8s.io/kubernetes/pkg/scheduler/testing"
+	"k8s.io/kubernetes/test/utils/ktesting"
+
+	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/modeldriver"
+)
+
+// TestGenericEphemeralVolumes: claims that a controller makes from the pod are
+// evaluated jointly, too.
+func TestGenericEphemeralVolumes(t *testing.T) {
+	c := clustertest.Start(ktesting.Init(t))
+	c.CreateNodes(2)
+	driver := c.StartDriver(local([]int64{119, 59}, []int64{60, 60}))
+
+	for _, name := range []string{"first", "second"} {
+		c.CreatePod(clustertest.Pod{Name: name, Class: class, Sizes: []string{"60Gi", "60Gi"}, Ephemeral: true})
+		if name == "first" {
+			c.ExpectNode(name, "node-2")
+		} else {
+			c.ExpectNoRoom(name, 2)
+		}
+	}
+	expectNoFailures(c, driver)
+}
+
+// TestStaticAndDynamicVolumes: a claim that gets a volume which exists needs no
+// room.
+func TestStaticAndDynamicVolumes(t *testing.T) {
+	c := clustertest.Start(ktesting.Init(t))
+	c.CreateNodes(2)
+	driver := c.StartDriver(local([]int64{60, 60}, []int64{119, 60}))
+	volume := st.MakePersistentVolume().Name("static").StorageClassName(class).
+		AccessModes([]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}).
+		Capacity(corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("60Gi")}).
+		NodeAffinityIn(clustertest.NodeLabel, []string{"node-1"}).Obj()
+	volume.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "pools.example.com", VolumeHandle: "static"}}
+	_, err := c.Client().CoreV1().PersistentVolumes().Create(c, volume, metav1.CreateOptions{})
+	c.ExpectNoError(err, "create volume")
+	c.Eventually(func(ctx context.Context) error {
+		got, err := c.Client().CoreV1().PersistentVolumes().Get(ctx, "static", metav1.GetOptions{})
+		if err == nil && got.Status.Phase != corev1.VolumeAvailable {
+			err = fmt.Errorf("volume is %q, want it available", got.Status.Phase)
+		}
+		return err
+	})
+
+	sizes := []string{"60Gi", "60Gi", "60Gi"}
+	c.CreatePod(clustertest.Pod{Name: "dynamic", Class: class, Sizes: sizes, NodeSelector: clustertest.OnNode("node-2")})
+	c.ExpectNoRoom("dynamic", 1)
+	c.CreatePod(clustertest.Pod{Name: "mixed", Class: class, Sizes: sizes, NodeSelector: clustertest.OnNode("node-1")})
+	c.ExpectNode("mixed", "node-1")
+	if driver.Provisioned() != 2 {
+		c.Errorf("%d volumes were provisioned, want 2", driver.Provisioned())
+	}
+	expectNoFailures(c, driver)
+}
+
+// TestTwoClasses: the volumes of each class are a group of their own.
+func TestTwoClasses(t *testing.T) {
+	c := clustertest.Start(ktesting.Init(t))
+	c.CreateNodes(1)
+	fast := local([]int64{50, 50})
+	fast.Name, fast.Classes = "fast.example.com", []string{"fast"}
+	slow := local([]int64{119})
+	slow.Name, slow.Classes = "slow.example.com", []string{"slow"}
+	drivers := []*modeldriver.Driver{c.StartDriver(fast), c.StartDriver(slow)}
+
+	c.CreateClaim("fast-0", "fast", "50Gi")
+	c.CreateClaim("fast-1", "fast", "50Gi")
+	c.CreateClaim("slow-0", "slow", "60Gi")
+	c.CreateClaim("slow-1", "slow", "60Gi")
+	c.CreatePod(clustertest.Pod{Name: "slow-is-full", Claims: []string{"fast-0", "slow-0", "slow-1"}})
+	c.ExpectNoRoom("slow-is-full", 1)
+	c.CreatePod(clustertest.Pod{Name: "fits", Claims: []string{"fast-0", "slow-0", "fast-1"}})
+	c.ExpectNode("fits", "node-1")
+	for _, driver := range drivers {
+		expectNoFailures(c, driver)
+	}
+}

@@ -1,0 +1,180 @@
+package scheduling
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"k8s.io/kubernetes/test/utils/ktesting"
+
+	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/modeldriver"
+)
+
+// class is the storage class of tests that need only one.
+const class = "pooled"
+
+// local returns a driver with local storage: node-1 has the first pools, and so
+// on. The sizes are in GiB.
+func local(nodes ...[]int64) modeldriver.Config {
+	config := modeldriver.Config{Name: "pools.example.com", Classes: []string{class}}
+	for i, sizes := range nodes {
+		config.Segments = append(config.Segments, modeldriver.Segment{
+			Labels: clustertest.OnNode(fmt.Sprintf("node-%d", i+1)),
+			Pools:  modeldriver.GiB(sizes...),
+		})
+	}
+	return config
+}
+
+// expectNoFailures checks that the scheduler has asked for no volume where there
+// was no room.
+func expectNoFailures(c *clustertest.Cluster, driver *modeldriver.Driver) {
+	c.Helper()
+	if n := driver.Failed(); n != 0 {
+		c.Errorf("%d volumes were asked for where there was no room, want none", n)
+	}
+}
+
+// TestFourVolumesNeedFourDisks: each disk takes one volume, so only the node
+// with four disks will do, although another one has more space.
+func TestFourVolumesNeedFourDisks(t *testing.T) {
+	c := clustertest.Start(ktesting.Init(t))
+	c.CreateNodes(4)
+	driver := c.StartDriver(local([]int64{199}, []int64{199, 199}, []int64{199, 199, 199}, []int64{100, 100, 100, 100}))
+
+	sizes := []string{"100Gi", "100Gi", "100Gi", "100Gi"}
+	c.CreatePod(clustertest.Pod{Name: "four", Class: class, Sizes: sizes})
+	c.ExpectNode("four", "node-4")
+
+	c.CreatePod(clustertest.Pod{Name: "four-more", Class: class, Sizes: sizes})
+	c.ExpectNoRoom("four-more", 4)
+	expectNoFailures(c, driver)
+}
+
+// TestSmallAndLargeVolume: each node has room for each volume, but only one for
+// both.
+func TestSmallAndLargeVolume(t *testing.T) {
+	c := clustertest.Start(ktesting.Init(t))
+	c.CreateNodes(3)
+	driver := c.StartDriver(local([]int64{109, 5, 5, 5}, []int64{60, 60}, []int64{100, 10}))
+
+	c.CreatePod(clustertest.Pod{Name: "small-and-large", Class: class, Sizes: []string{"10Gi", "100Gi"}})
+	c.ExpectNode("small-and-large", "node-3")
+
+	c.CreatePod(clustertest.Pod{Name: "another", Class: class, Sizes: []string{"10Gi", "100Gi"}})
+	c.ExpectNoRoom("another", 3)
+	expectNoFailures(c, driver)
+}
+
+// TestFragmentedNode: the sum of what is free is no place for a volume. One that
+// was deleted is.
+func TestFragmentedNode(t *testing.T) {
+	c := clustertest.Start(ktesting.Init(t))
+	c.CreateNodes(1)
+	driver := c.StartDriver(local([]int64{60, 60, 60}))
+
+	first := clustertest.Pod{Name: "first", Class: class, Sizes: []string{"40Gi"}}
+	c.CreatePod(first)
+	c.ExpectNode("first")
+
+	// 20, 60 and 60 GiB are free.
+	c.CreatePod(clustertest.Pod{Name: "pending", Class: class, Sizes: []string{"40Gi", "40Gi", "40Gi"}})
+	c.ExpectNoRoom("pending", 1)
+
+	c.DeletePod(first)
+	c.ExpectNode("pending", "node-1")
+	expectNoFailures(c, driver)
+}
+
+// TestSixteenVolumesOnFourNodes: 16 pods of one volume fill four nodes of four
+// pools. One more waits.
+func TestSixteenVolumesOnFourNodes(t *testing.T) {
+	c := clustertest.Start(ktesting.Init(t))
+	c.CreateNodes(4)
+	pools := []int64{100, 100, 100, 100}
+	driver := c.StartDriver(local(pools, pools, pools, pools))
+
+	for i := range 16 {
+		c.CreatePod(clustertest.Pod{Name: fmt.Sprintf("pod-%d", i), Class: class, Sizes: []string{"100Gi"}})
+	}
+	for i := range 16 {
+		c.ExpectNode(fmt.Sprintf("pod-%d", i))
+	}
+	if got := driver.Volumes(); !slices.Equal(got, []int{4, 4, 4, 4}) {
+		c.Errorf("volumes of the nodes: %v, want 4 each", got)
+	}
+	c.CreatePod(clustertest.Pod{Name: "one-more", Class: class, Sizes: []string{"100Gi"}})
+	c.ExpectNoRoom("one-more", 4)
+}
+
+// TestMaximumVolumeSize: a driver of today reports 100 GiB, of which a volume
+// can have half.
+func TestMaximumVolumeSize(t *testing.T) {
+	c := clustertest.Start(ktesting.Init(t))
+	c.CreateNodes(1)
+	config := local([]int64{50, 50})
+	config.TotalOnly = true
+	driver := c.StartDriver(config)
+
+	c.CreatePod(clustertest.Pod{Name: "three-halves", Class: class, Sizes: []string{"50Gi", "50Gi", "50Gi"}})
+	c.ExpectNoRoom("three-halves", 1)
+	c.CreatePod(clustertest.Pod{Name: "too-large", Class: class, Sizes: []string{"51Gi"}})
+	c.ExpectNoRoom("too-large", 1)
+	c.CreatePod(clustertest.Pod{Name: "two-halves", Class: class, Sizes: []string{"50Gi", "50Gi"}})
+	c.ExpectNode("two-halves", "node-1")
+	expectNoFailures(c, driver)
+}
+
+// TestConstantCapacity: a driver whose numbers never change, as with thin
+// provisioning, gets all its pods scheduled, each of which fits.
+func TestConstantCapacity(t *testing.T) {
+	c := clustertest.Start(ktesting.Init(t))
+	c.CreateNodes(1)
+	config := local([]int64{100, 100})
+	config.Thin = true
+	driver := c.StartDriver(config)
+
+	c.CreatePod(clustertest.Pod{Name: "never", Class: class, Sizes: []string{"60Gi", "60Gi", "60Gi"}})
+	c.ExpectNoRoom("never", 1)
+	for i := range 5 {
+		name := fmt.Sprintf("pod-%d", i)
+		c.CreatePod(clustertest.Pod{Name: name, Class: class, Sizes: []string{"60Gi", "60Gi"}})
+		c.ExpectNode(name, "node-1")
+	}
+	expectNoFailures(c, driver)
+}
+
+// TestZoneWideCapacity: all nodes of a zone share an object.
+func TestZoneWideCapacity(t *testing.T) {
+	c := clustertest.Start(ktesting.Init(t))
+	const zone = "topology.kubernetes.io/zone"
+	for i, name := range []string{"a", "a", "b", "b"} {
+		c.CreateNode(fmt.Sprintf("node-%d", i+1), map[string]string{zone: name})
+	}
+	driver := c.StartDriver(modeldriver.Config{Name: "zones.example.com", Classes: []string{class}, Segments: []modeldriver.Segment{
+		{Labels: map[string]string{zone: "a"}, Pools: modeldriver.GiB(119, 59)},
+		{Labels: map[string]string{zone: "b"}, Pools: modeldriver.GiB(60, 60)},
+	}})
+
+	c.CreatePod(clustertest.Pod{Name: "zone-a", Class: class, Sizes: []string{"60Gi", "60Gi"}, NodeSelector: map[string]string{zone: "a"}})
+	c.ExpectNoRoom("zone-a", 2)
+	c.CreatePod(clustertest.Pod{Name: "any-zone", Class: class, Sizes: []string{"60Gi", "60Gi"}})
+	c.ExpectNode("any-zone", "node-3", "node-4")
+	expectNoFailures(c, driver)
+}
+
+// TestCapacityOfEveryNode: an empty topology selects every node.
+func TestCapacityOfEveryNode(t *testing.T) {
+	c := clustertest.Start(ktesting.Init(t))
+	c.CreateNodes(2)
+	driver := c.StartDriver(modeldriver.Config{Name: "shared.example.com", Classes: []string{class}, Segments: []modeldriver.Segment{
+		{Pools: modeldriver.GiB(50, 50)},
+	}})
+
+	c.CreatePod(clustertest.Pod{Name: "pending", Class: class, Sizes: []string{"50Gi", "50Gi", "50Gi"}})
+	c.ExpectNoRoom("pending", 2)
+	c.CreatePod(clustertest.Pod{Name: "fits", Class: class, Sizes: []string{"50Gi", "50Gi"}})
+	c.ExpectNode("fits")
+	expectNoFailures(c, driver)
+}

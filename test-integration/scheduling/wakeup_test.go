@@ -1,0 +1,91 @@
+package scheduling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/test/utils/ktesting"
+
+	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/modeldriver"
+)
+
+// capacityEvents are those by which the scheduler learns of capacity.
+const capacityEvents = "storage.k8s.io/CSIStorageCapacity"
+
+// TestWakeUp: capacity that grows wakes the pods that wait for its class, and no
+// other pod. The queue would flush its pods after five minutes
+// only.
+func TestWakeUp(t *testing.T) {
+	c := clustertest.Start(ktesting.Init(t))
+	c.CreateNodes(1)
+	driver := c.StartDriver(local([]int64{60, 10}))
+	other := local([]int64{10})
+	other.Name, other.Classes = "other.example.com", []string{"other"}
+	c.StartDriver(other)
+
+	c.CreatePod(clustertest.Pod{Name: "unrelated", Class: "other", Sizes: []string{"20Gi"}})
+	c.ExpectNoRoom("unrelated", 1)
+	c.CreatePod(clustertest.Pod{Name: "waiting", Class: class, Sizes: []string{"60Gi", "60Gi"}})
+	c.ExpectNoRoom("waiting", 1)
+	woken := c.Woken(capacityEvents)
+
+	// The largest pool does not grow.
+	begin := time.Now()
+	driver.Resize(0, 1, 50<<30)
+	c.ExpectNode("waiting", "node-1")
+	t.Logf("the pod had its node after %s", time.Since(begin))
+	if got := c.Woken(capacityEvents) - woken; got != 1 {
+		c.Errorf("%d pods were woken, want only the one that waited for the class", got)
+	}
+	expectNoFailures(c, driver)
+}
+
+// TestShrinkingCapacityWakesNobody: less room is no reason to try a pod again.
+func TestShrinkingCapacityWakesNobody(t *testing.T) {
+	c := clustertest.Start(ktesting.Init(t))
+	c.CreateNodes(1)
+	driver := c.StartDriver(local([]int64{60, 60}))
+	c.CreatePod(clustertest.Pod{Name: "waiting", Class: class, Sizes: []string{"60Gi", "60Gi", "60Gi"}})
+	c.ExpectNoRoom("waiting", 1)
+	woken := c.Woken(capacityEvents)
+
+	driver.Resize(0, 1, -10<<30)
+	c.Eventually(func(ctx context.Context) error {
+		got, err := c.Client().StorageV1().CSIStorageCapacities(modeldriver.Namespace).Get(ctx, class+"-0", metav1.GetOptions{})
+		if err == nil && got.Capacity.Value() != 110<<30 {
+			err = fmt.Errorf("capacity is %s, want 110Gi", got.Capacity)
+		}
+		return err
+	})
+	// The scheduler takes pods in turn.
+	c.CreatePod(clustertest.Pod{Name: "last"})
+	c.ExpectNode("last", "node-1")
+	if got := c.Woken(capacityEvents) - woken; got != 0 {
+		c.Errorf("%d pods were woken, want none", got)
+	}
+}
+
+// TestWakeUpByDriver: a driver that ends its reports is not waited for any more.
+func TestWakeUpByDriver(t *testing.T) {
+	c := clustertest.Start(ktesting.Init(t))
+	c.CreateNodes(1)
+	driver := c.StartDriver(local([]int64{60}))
+	c.CreatePod(clustertest.Pod{Name: "waiting", Class: class, Sizes: []string{"61Gi"}})
+	c.ExpectNoRoom("waiting", 1)
+
+	_, err := c.Client().StorageV1().CSIDrivers().Patch(c, "pools.example.com", types.MergePatchType,
+		[]byte(`{"spec": {"storageCapacity": false}}`), metav1.PatchOptions{})
+	c.ExpectNoError(err, "turn off storageCapacity")
+	c.Eventually(func(context.Context) error {
+		if driver.Failed() == 0 {
+			return errors.New("no volume was asked for, want the scheduler to leave it to the driver")
+		}
+		return nil
+	})
+}
