@@ -102,15 +102,26 @@ func (c *cluster) mustKubectl(t *testing.T, input string, args ...string) string
 	return out
 }
 
-// example returns the example of the docs, with names that are this test's own.
-func (c *cluster) example(t *testing.T) (manifest, driver, capacity string) {
+// readExample returns a file of docs/examples. Names that contain one of those
+// to replace get this test's suffix.
+func (c *cluster) readExample(t *testing.T, file string, names ...string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(root, "docs", "examples", "three-pools.yaml"))
+	b, err := os.ReadFile(filepath.Join(root, "docs", "examples", file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifest = strings.NewReplacer("pools.csi.example.com", c.Suffix+".pools.csi.example.com", "three-pools", "three-pools-"+c.Suffix).Replace(string(b))
-	return manifest, c.Suffix + ".pools.csi.example.com", "three-pools-" + c.Suffix + "-node1"
+	var replace []string
+	for _, name := range names {
+		replace = append(replace, name, name+"-"+c.Suffix)
+	}
+	return strings.NewReplacer(replace...).Replace(string(b))
+}
+
+// example returns the example of the README, with names that are this test's own.
+func (c *cluster) example(t *testing.T) (manifest, driver, capacity string) {
+	t.Helper()
+	manifest = c.readExample(t, "three-pools.yaml", "pools", "three-pools")
+	return manifest, "pools-" + c.Suffix + ".csi.example.com", "three-pools-" + c.Suffix + "-node1"
 }
 
 // applyExample applies the example, and removes what has no namespace.
@@ -118,13 +129,21 @@ func (c *cluster) applyExample(t *testing.T) (driver, capacity string) {
 	t.Helper()
 	manifest, driver, capacity := c.example(t)
 	c.mustKubectl(t, manifest, "apply", "-f", "-")
-	c.cleanup(t, "driver and storage class", func(ctx context.Context) error {
-		if err := c.StorageV1().CSIDrivers().Delete(ctx, driver, metav1.DeleteOptions{}); err != nil {
-			return err
-		}
-		return c.StorageV1().StorageClasses().Delete(ctx, "three-pools-"+c.Suffix, metav1.DeleteOptions{})
-	})
+	c.removeDriver(t, driver, "three-pools-"+c.Suffix)
 	return driver, capacity
+}
+
+// removeDriver removes what a driver has outside of namespaces, when the test has
+// ended.
+func (c *cluster) removeDriver(t *testing.T, driver string, classes ...string) {
+	c.cleanup(t, "driver "+driver, func(ctx context.Context) error {
+		for _, class := range classes {
+			if err := c.StorageV1().StorageClasses().Delete(ctx, class, metav1.DeleteOptions{}); err != nil {
+				return err
+			}
+		}
+		return c.StorageV1().CSIDrivers().Delete(ctx, driver, metav1.DeleteOptions{})
+	})
 }
 
 // eventually polls f until it returns nil, and ends the test with f's last error

@@ -56,17 +56,33 @@ func (c *cluster) createPod(t *testing.T, image string, claims ...string) *corev
 	if err != nil {
 		t.Fatal(err)
 	}
-	// At once: the namespace's end would wait for the usual grace period.
-	c.cleanup(t, "pod", func(ctx context.Context) error {
-		now := int64(0)
-		return c.CoreV1().Pods(c.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now})
-	})
+	c.removePod(t, pod.Name)
 	return pod
 }
 
+// removePod removes a pod when the test has ended, at once: the namespace's end
+// would wait for the usual grace period.
+func (c *cluster) removePod(t *testing.T, name string) {
+	c.cleanup(t, "pod", func(ctx context.Context) error {
+		return c.CoreV1().Pods(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+	})
+}
+
+// expectReady waits until the pod runs.
+func (c *cluster) expectReady(t *testing.T, pod string) {
+	t.Helper()
+	eventually(t, time.Minute, func() error {
+		cond, err := c.condition(t.Context(), pod, corev1.PodReady)
+		if err == nil && cond.Status != corev1.ConditionTrue {
+			err = fmt.Errorf("Ready is %s: %s %s", cond.Status, cond.Reason, cond.Message)
+		}
+		return err
+	})
+}
+
 // condition returns the condition of the pod as it is now.
-func (c *cluster) condition(ctx context.Context, pod *corev1.Pod, kind corev1.PodConditionType) (corev1.PodCondition, error) {
-	got, err := c.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+func (c *cluster) condition(ctx context.Context, pod string, kind corev1.PodConditionType) (corev1.PodCondition, error) {
+	got, err := c.CoreV1().Pods(c.Namespace).Get(ctx, pod, metav1.GetOptions{})
 	if err != nil {
 		return corev1.PodCondition{}, err
 	}
@@ -75,7 +91,7 @@ func (c *cluster) condition(ctx context.Context, pod *corev1.Pod, kind corev1.Po
 			return cond, nil
 		}
 	}
-	return corev1.PodCondition{}, fmt.Errorf("pod %s has no condition %s yet", pod.Name, kind)
+	return corev1.PodCondition{}, fmt.Errorf("pod %s has no condition %s yet", pod, kind)
 }
 
 // TestPodRuns runs a pod on the node.
@@ -83,13 +99,7 @@ func TestPodRuns(t *testing.T) {
 	requireNode(t)
 	c := connect(t)
 	pod := c.createPod(t, c.pauseImage(t))
-	eventually(t, time.Minute, func() error {
-		cond, err := c.condition(t.Context(), pod, corev1.PodReady)
-		if err == nil && cond.Status != corev1.ConditionTrue {
-			err = fmt.Errorf("Ready is %s: %s %s", cond.Status, cond.Reason, cond.Message)
-		}
-		return err
-	})
+	c.expectReady(t, pod.Name)
 }
 
 // TestPodWithoutRoom checks that the scheduler sees the example's capacity: a
@@ -101,12 +111,12 @@ func TestPodWithoutRoom(t *testing.T) {
 	c.applyExample(t)
 
 	pod := c.createPod(t, image, c.createClaims(t, "too-large", "121Gi")...)
-	c.expectNoRoom(t, pod)
+	c.expectNoRoom(t, pod.Name)
 }
 
 // expectNoRoom waits until the scheduler has rejected the pod for its capacity,
 // and not for anything else.
-func (c *cluster) expectNoRoom(t *testing.T, pod *corev1.Pod) {
+func (c *cluster) expectNoRoom(t *testing.T, pod string) {
 	t.Helper()
 	const want = "node(s) did not have enough free storage"
 	eventually(t, time.Minute, func() error {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -45,18 +46,74 @@ func TestJointEvaluation(t *testing.T) {
 	c.applyExample(t)
 
 	rejected := c.createPod(t, image, c.createClaims(t, "rejected", "100Gi", "100Gi")...)
-	c.expectNoRoom(t, rejected)
+	c.expectNoRoom(t, rejected.Name)
 
 	// No driver provisions here: what counts is that the scheduler has decided.
 	accepted := c.createClaims(t, "accepted", "50Gi", "120Gi", "80Gi")
 	c.createPod(t, image, accepted...)
 	for _, name := range accepted {
-		eventually(t, time.Minute, func() error {
-			claim, err := c.CoreV1().PersistentVolumeClaims(c.Namespace).Get(t.Context(), name, metav1.GetOptions{})
-			if err == nil && claim.Annotations[selectedNode] != "node1" {
-				err = fmt.Errorf("claim %s has the selected node %q, want node1", name, claim.Annotations[selectedNode])
-			}
-			return err
-		})
+		c.expectSelectedNode(t, name)
 	}
+}
+
+// TestStory1 checks the five examples of the KEP's first story, with the manifest
+// of the docs. Volumes made by hand stand in for a driver's, so that accepted pods
+// run.
+func TestStory1(t *testing.T) {
+	requireNode(t)
+	c := connect(t)
+	c.mustKubectl(t, c.readExample(t, "story-1.yaml", "story-1"), "apply", "-f", "-")
+	class := "story-1-" + c.Suffix
+	c.removeDriver(t, class+".csi.example.com", class+"-one-disk", class+"-three-disks")
+
+	for _, pod := range []string{"two-100gi-on-one-disk", "one-120gi-on-three-disks", "four-80gi-on-three-disks"} {
+		c.removePod(t, pod)
+		c.expectNoRoom(t, pod)
+	}
+	for pod, volumes := range map[string]int{"two-100gi-on-three-disks": 2, "three-80gi-on-three-disks": 3} {
+		c.removePod(t, pod)
+		for i := range volumes {
+			c.createVolume(t, c.expectSelectedNode(t, fmt.Sprintf("%s-data-%d", pod, i)))
+		}
+		c.expectReady(t, pod)
+	}
+}
+
+// expectSelectedNode waits until the scheduler has decided for the node, and
+// returns the claim.
+func (c *cluster) expectSelectedNode(t *testing.T, name string) *corev1.PersistentVolumeClaim {
+	t.Helper()
+	var claim *corev1.PersistentVolumeClaim
+	eventually(t, time.Minute, func() error {
+		var err error
+		claim, err = c.CoreV1().PersistentVolumeClaims(c.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+		if err == nil && claim.Annotations[selectedNode] != "node1" {
+			err = fmt.Errorf("claim %s has the selected node %q, want node1", name, claim.Annotations[selectedNode])
+		}
+		return err
+	})
+	return claim
+}
+
+// createVolume creates a volume for a claim. It is a folder that exists.
+func (c *cluster) createVolume(t *testing.T, claim *corev1.PersistentVolumeClaim) {
+	t.Helper()
+	volume := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + string(claim.UID)},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:               claim.Spec.Resources.Requests,
+			AccessModes:            claim.Spec.AccessModes,
+			StorageClassName:       *claim.Spec.StorageClassName,
+			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp", Type: new(corev1.HostPathDirectory)}},
+			ClaimRef:               &corev1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
+			// The pod's end leaves the volume; the test removes it.
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+		},
+	}
+	if _, err := c.CoreV1().PersistentVolumes().Create(t.Context(), volume, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.cleanup(t, "volume", func(ctx context.Context) error {
+		return c.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, metav1.DeleteOptions{})
+	})
 }
