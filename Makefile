@@ -1,6 +1,6 @@
 # Entry points. Each verb is one of the Go program in scripts/; see make help.
 .DEFAULT_GOAL := help
-.PHONY: help up down test e2e tree apply export edit rebase lint verify codegen overrides release release-verify clean
+.PHONY: help up down test e2e bench tree apply export edit rebase lint verify codegen overrides release release-verify clean
 
 # scripts/ runs before there is a tree, so outside the workspace of go.work.
 CAPACITYV2 := GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false" go -C scripts run .
@@ -25,6 +25,9 @@ test: ## The tests: lint, unit tests of every touched package, integration tests
 
 e2e: ## Bring up a cluster, run the end-to-end tests on it, end it
 	@$(CAPACITYV2) e2e
+
+bench: ## Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks
+	@$(CAPACITYV2) bench
 
 tree: ## Assemble the pinned base, verified and committed
 	@$(CAPACITYV2) tree

@@ -53,6 +53,9 @@ func root() *cobra.Command {
 	verb("down", "End the local cluster and leave nothing", app.Down)
 	verb("test", "Run lint, the unit tests of every touched package, and the integration tests", app.Test)
 	verb("e2e", "Bring up a local cluster, run the end-to-end tests on it, and end it", app.E2E)
+	var reportOnly bool
+	bench := verb("bench", "Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks", func(ctx context.Context) error { return app.Bench(ctx, reportOnly) })
+	bench.Flags().BoolVar(&reportOnly, "report-only", false, "write the report again from the results of the last run")
 	verb("tree", "Assemble the pinned base, from Go modules or from the checkout at the tag that KUBERNETES_SRC names", app.Tree)
 	verb("apply", "Put the series on the base tree, one commit per patch", app.Apply)
 	verb("export", "Write the tree's commits back as patch files; unchanged patches stay untouched", app.Export)

@@ -16,20 +16,24 @@ const etcdURLEnv = "KUBE_INTEGRATION_ETCD_URL"
 // Main runs the tests of a package with an etcd of their own; `etcd` has to be
 // in PATH. Call it from TestMain. It does not return.
 func Main(m *testing.M) {
-	cleanup, err := useFixtureFolder()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
 	if os.Getenv(etcdURLEnv) == "" {
 		// The framework uses what listens on etcd's usual port, which may be
 		// the etcd of somebody's cluster. Nothing listens on port 0.
 		os.Setenv(etcdURLEnv, "http://127.0.0.1:0")
 	}
-	framework.EtcdMain(func() int {
-		defer cleanup()
-		return m.Run()
-	})
+	framework.EtcdMain(func() int { return WithFixtures(m.Run) })
+}
+
+// WithFixtures runs tests with the files that upstream's test server needs. It is
+// for packages that start their etcd themselves; [Main] has it in it.
+func WithFixtures(run func() int) int {
+	cleanup, err := useFixtureFolder()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer cleanup()
+	return run()
 }
 
 // useFixtureFolder gives the upstream test server a folder for its serving

@@ -29,6 +29,9 @@ type Config struct {
 	Thin bool
 	// Untracked is a driver that does not publish its capacity.
 	Untracked bool
+	// Bind binds claims to their volumes, for a control plane without the PV
+	// controller.
+	Bind bool
 	// RefreshDelay is the time between a change of the free space and its
 	// publication. Zero publishes at once.
 	RefreshDelay time.Duration

@@ -18,7 +18,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// workers is the number of claims that are provisioned in parallel.
+// workers is the number of requests that run in parallel.
 const workers = 8
 
 // Driver is a driver that runs.
@@ -26,6 +26,7 @@ type Driver struct {
 	config  Config
 	client  kubernetes.Interface
 	claims  corelisters.PersistentVolumeClaimLister
+	nodes   corelisters.NodeLister
 	classes map[string]bool
 	storage []*storage
 
@@ -115,14 +116,7 @@ func (d *Driver) install(ctx context.Context) error {
 	if d.config.Untracked {
 		return nil
 	}
-	for segment := range d.storage {
-		for _, o := range d.objectsOf(segment) {
-			if err := d.publish(ctx, o); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return d.publishAll(ctx)
 }
 
 // objectsOf returns the capacity objects of a segment.
@@ -148,6 +142,7 @@ func (d *Driver) run(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactory(d.client, 0)
 	informer := factory.Core().V1().PersistentVolumeClaims()
 	d.claims = informer.Lister()
+	d.nodes = factory.Core().V1().Nodes().Lister()
 	_, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { d.enqueue(obj) },
 		UpdateFunc: func(_, obj any) { d.enqueue(obj) },

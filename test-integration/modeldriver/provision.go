@@ -35,7 +35,7 @@ func (d *Driver) provision(ctx context.Context, key string) error {
 	if nodeName == "" || claim.Spec.VolumeName != "" || claim.DeletionTimestamp != nil {
 		return nil
 	}
-	node, err := d.client.CoreV1().Nodes().Get(ctx, nodeName, metav1.GetOptions{})
+	node, err := d.nodes.Get(nodeName)
 	if err != nil {
 		return fmt.Errorf("get selected node: %w", err)
 	}
@@ -92,14 +92,27 @@ func (d *Driver) createVolume(ctx context.Context, claim *corev1.PersistentVolum
 		},
 	}
 	_, err := d.client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		d.provisioned.Add(1)
+		d.changed(segment)
+	case !apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("create volume: %w", err)
 	}
-	d.provisioned.Add(1)
-	d.changed(segment)
+	if d.config.Bind {
+		return d.bind(ctx, claim)
+	}
+	return nil
+}
+
+func (d *Driver) bind(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	claim = claim.DeepCopy()
+	claim.Spec.VolumeName = volumeName(claim.UID)
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, "pv.kubernetes.io/bind-completed", "yes")
+	_, err := d.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, claim, metav1.UpdateOptions{})
+	if err != nil {
+		return fmt.Errorf("bind claim: %w", err)
+	}
 	return nil
 }
 

@@ -2,12 +2,14 @@ package modeldriver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	storagev1 "k8s.io/api/storage/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 )
 
 // object identifies a capacity object: a class in a segment.
@@ -18,27 +20,34 @@ type object struct {
 
 func (o object) name() string { return fmt.Sprintf("%s-%d", o.class, o.segment) }
 
-// publish writes one capacity object. As external-provisioner does, it leaves
+// publishAll creates the capacity objects.
+func (d *Driver) publishAll(ctx context.Context) error {
+	var objects []object
+	for segment := range d.storage {
+		objects = append(objects, d.objectsOf(segment)...)
+	}
+	created := make([]*storagev1.CSIStorageCapacity, len(objects))
+	errs := make([]error, len(objects))
+	workqueue.ParallelizeUntil(ctx, workers, len(objects), func(i int) {
+		created[i], errs[i] = d.client.StorageV1().CSIStorageCapacities(Namespace).Create(ctx, d.capacity(objects[i]), metav1.CreateOptions{})
+	})
+	for i, o := range objects {
+		d.published[o] = created[i]
+	}
+	return errors.Join(errs...)
+}
+
+// publish updates one capacity object. As external-provisioner does, it leaves
 // out a write that would change nothing.
 func (d *Driver) publish(ctx context.Context, o object) error {
-	previous := d.published[o]
-	want := d.capacity(o)
-	client := d.client.StorageV1().CSIStorageCapacities(Namespace)
-	if previous == nil {
-		created, err := client.Create(ctx, want, metav1.CreateOptions{})
-		if err != nil {
-			return fmt.Errorf("create CSIStorageCapacity: %w", err)
-		}
-		d.published[o] = created
-		return nil
-	}
+	previous, want := d.published[o], d.capacity(o)
 	if apiequality.Semantic.DeepEqual(previous.Capacity, want.Capacity) &&
 		apiequality.Semantic.DeepEqual(previous.MaximumVolumeSize, want.MaximumVolumeSize) &&
 		apiequality.Semantic.DeepEqual(previous.AvailableCapacities, want.AvailableCapacities) {
 		return nil
 	}
 	want.ResourceVersion = previous.ResourceVersion
-	updated, err := client.Update(ctx, want, metav1.UpdateOptions{})
+	updated, err := d.client.StorageV1().CSIStorageCapacities(Namespace).Update(ctx, want, metav1.UpdateOptions{})
 	if err != nil {
 		return fmt.Errorf("update CSIStorageCapacity: %w", err)
 	}

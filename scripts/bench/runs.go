@@ -1,0 +1,33 @@
+package bench
+
+import "path/filepath"
+
+// plugin is the package of the scheduler's plugin, by its folder in the tree.
+const plugin = "./pkg/scheduler/framework/plugins/volumebinding"
+
+// Runs are all measurements, for the applied tree and our folder of integration
+// tests. Upstream's code runs fewer times, and not on 15000 nodes, because one
+// pass takes minutes.
+func Runs(tree, root string) []Run {
+	pass := func(name, nodes, claims, updates, enabled string, args ...string) Run {
+		return Run{
+			Name: "filter pass, " + name, Dir: tree, Package: plugin, Args: args,
+			Bench: "^BenchmarkFindPodVolumesCapacity$/^nodes=(" + nodes + ")$/^claims=(" + claims + ")$/^updates=" + updates + "$/^CSIStorageCapacityV2=" + enabled + "$",
+		}
+	}
+	runs := []Run{
+		pass("the series", "100|1000|5000|15000", "1|3", "0", "true", "-benchtime", "500ms", "-count", "6"),
+		pass("upstream, 100 and 1000 nodes", "100|1000", "1|3", "0", "false", "-benchtime", "1x", "-count", "3"),
+		pass("upstream, 5000 nodes", "5000", "1|3", "0", "false", "-benchtime", "1x"),
+		pass("the series, with updates", "5000", "1", "1000", "true", "-benchtime", "500ms", "-count", "6"),
+		pass("upstream, with updates", "1000", "1", "1000", "false", "-benchtime", "1x", "-count", "3"),
+		{Name: "updates and memory", Dir: tree, Package: plugin, Bench: "^BenchmarkCapacityUpdate$", Args: []string{"-count", "6"}},
+	}
+	for _, nodes := range []string{"500", "5000"} {
+		runs = append(runs, Run{
+			Name: "scheduler_perf, " + nodes + " nodes", Dir: filepath.Join(root, "test-integration"), Package: "./perf",
+			Bench: "^BenchmarkPerfScheduling$/^DynamicProvisioning$/^" + nodes + "Nodes_", Args: []string{"-benchtime", "1ns"}, Repeat: 3,
+		})
+	}
+	return runs
+}
