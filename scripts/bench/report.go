@@ -103,10 +103,10 @@ func (r Report) pass(nodes, claims, updates int) Pass {
 
 // Throughput is a line of the table of scheduler_perf.
 type Throughput struct {
-	Nodes                                 int
-	Untracked, Upstream, Series, Constant string
-	// Share and ConstantShare are what Series and Constant reach of Untracked.
-	Share, ConstantShare string
+	Nodes                       int
+	Untracked, Upstream, Series string
+	// Share is what Series reaches of Untracked.
+	Share string
 }
 
 // Throughputs are the lines of the table of scheduler_perf.
@@ -122,9 +122,8 @@ func (r Report) Throughputs() []Throughput {
 			Untracked: r.Samples.Show(name("untracked"), unit),
 			Upstream:  r.Samples.Show(name("gateoff"), unit),
 			Series:    r.Samples.Show(name("gateon"), unit),
-			Constant:  r.Samples.Show(name("constant"), unit),
 		}
-		line.Share, line.ConstantShare = r.share(name("gateon"), name("untracked"), unit), r.share(name("constant"), name("untracked"), unit)
+		line.Share = r.share(name("gateon"), name("untracked"), unit)
 		lines = append(lines, line)
 	}
 	return lines

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/kubernetes/pkg/controller/volume/ephemeral"
 	"k8s.io/kubernetes/pkg/controller/volume/persistentvolume"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
 	"k8s.io/kubernetes/test/integration/util"
 
@@ -30,10 +31,29 @@ type Cluster struct {
 	Namespace string
 }
 
+// Options are what differs from the defaults of a control plane.
+type Options struct {
+	// GateOff turns the feature gate off.
+	GateOff bool
+	// ReservationTimeout is capacityReservation.timeoutSeconds of the scheduler,
+	// if not zero.
+	ReservationTimeout int64
+}
+
 // Start starts a control plane with the feature gate on.
 func Start(tCtx ktesting.TContext) *Cluster {
 	tCtx.Helper()
-	server := apiservertest.StartGateOn(tCtx, apiservertest.NewStorage(), serverFlags...)
+	return StartWith(tCtx, Options{})
+}
+
+// StartWith starts a control plane.
+func StartWith(tCtx ktesting.TContext, options Options) *Cluster {
+	tCtx.Helper()
+	start := apiservertest.StartGateOn
+	if options.GateOff {
+		start = apiservertest.StartGateOff
+	}
+	server := start(tCtx, apiservertest.NewStorage(), serverFlags...)
 
 	// The server ends after everything that uses it.
 	tCtx = tCtx.WithCancel()
@@ -42,19 +62,31 @@ func Start(tCtx ktesting.TContext) *Cluster {
 		tCtx.Cancel("test is done")
 		running.Wait()
 	})
-	config := server.Config
-	config.QPS, config.Burst = 1000, 10000
-	c := &Cluster{TContext: clientktesting.WithRESTConfig(tCtx, config), Namespace: "pods"}
+	server.Config.QPS, server.Config.Burst = 1000, 10000
+	c := &Cluster{TContext: clientktesting.WithRESTConfig(tCtx, server.Config), Namespace: "pods"}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}
 	_, err := c.Client().CoreV1().Namespaces().Create(c, namespace, metav1.CreateOptions{})
 	c.ExpectNoError(err, "create namespace")
 
 	c.startControllers(&running)
-	schedulerConfig, err := latest.Default()
-	c.ExpectNoError(err, "default configuration of the scheduler")
-	_, _, done := util.StartSchedulerWithDone(c.TContext, schedulerConfig, nil)
+	_, _, done := util.StartSchedulerWithDone(c.TContext, c.schedulerConfig(options), nil)
 	running.Go(func() { <-done })
 	return c
+}
+
+// schedulerConfig returns the default configuration, with the options as far as
+// the feature gate is on.
+func (c *Cluster) schedulerConfig(options Options) *config.KubeSchedulerConfiguration {
+	c.Helper()
+	schedulerConfig, err := latest.Default()
+	c.ExpectNoError(err, "default configuration of the scheduler")
+	for _, plugin := range schedulerConfig.Profiles[0].PluginConfig {
+		args, ok := plugin.Args.(*config.VolumeBindingArgs)
+		if ok && args.CapacityReservation != nil && options.ReservationTimeout != 0 {
+			args.CapacityReservation.TimeoutSeconds = options.ReservationTimeout
+		}
+	}
+	return schedulerConfig
 }
 
 // startControllers starts what binds claims to volumes, and what creates the

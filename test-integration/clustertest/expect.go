@@ -14,8 +14,14 @@ import (
 	"k8s.io/component-base/metrics/testutil"
 )
 
-// NoRoom is the reason of the scheduler for a node without enough capacity.
-const NoRoom = "node(s) did not have enough free storage"
+// Reasons of the scheduler for a node.
+const (
+	// NoRoom is that of a node without enough capacity.
+	NoRoom = "node(s) did not have enough free storage"
+	// Reserved is that of a node with enough capacity that a decision for another
+	// pod has used.
+	Reserved = "node(s) had storage capacity reserved by another pod"
+)
 
 // Eventually waits until check returns nil, and fails the test with its last
 // error if that takes too long.
@@ -56,7 +62,14 @@ func (c *Cluster) ExpectNode(pod string, want ...string) string {
 // of nodes have no room for its volumes.
 func (c *Cluster) ExpectNoRoom(pod string, nodes int) {
 	c.Helper()
-	want := fmt.Sprintf("%d %s", nodes, NoRoom)
+	c.ExpectReason(pod, nodes, NoRoom)
+}
+
+// ExpectReason waits until the scheduler has rejected the pod for a reason that
+// this number of nodes have.
+func (c *Cluster) ExpectReason(pod string, nodes int, reason string) {
+	c.Helper()
+	want := fmt.Sprintf("%d %s", nodes, reason)
 	c.Eventually(func(ctx context.Context) error {
 		got, err := c.Client().CoreV1().Pods(c.Namespace).Get(ctx, pod, metav1.GetOptions{})
 		if err != nil {

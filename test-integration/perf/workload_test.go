@@ -56,11 +56,7 @@ func startDriver(tCtx ktesting.TContext, _ *scheduler.Scheduler, w *schedulerper
 	if err != nil {
 		return err
 	}
-	thin, err := w.GetParam("thin")
-	if err != nil {
-		return err
-	}
-	config := modeldriver.Config{Name: "perf.example.com", Classes: []string{class}, Untracked: untracked == 1, Thin: thin == 1, Bind: true}
+	config := modeldriver.Config{Name: "perf.example.com", Classes: []string{class}, Untracked: untracked == 1, Bind: true}
 	for _, node := range nodes.Items {
 		config.Segments = append(config.Segments, modeldriver.Segment{
 			Labels: map[string]string{corev1.LabelHostname: node.Labels[corev1.LabelHostname]},

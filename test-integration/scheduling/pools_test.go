@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"k8s.io/kubernetes/test/utils/ktesting"
 
@@ -88,12 +89,14 @@ func TestFragmentedNode(t *testing.T) {
 }
 
 // TestSixteenVolumesOnFourNodes: 16 pods of one volume fill four nodes of four
-// pools. One more waits.
+// pools, with a driver that publishes late. One more waits.
 func TestSixteenVolumesOnFourNodes(t *testing.T) {
 	c := clustertest.Start(ktesting.Init(t))
 	c.CreateNodes(4)
 	pools := []int64{100, 100, 100, 100}
-	driver := c.StartDriver(local(pools, pools, pools, pools))
+	config := local(pools, pools, pools, pools)
+	config.RefreshDelay = time.Second
+	driver := c.StartDriver(config)
 
 	for i := range 16 {
 		c.CreatePod(clustertest.Pod{Name: fmt.Sprintf("pod-%d", i), Class: class, Sizes: []string{"100Gi"}})
@@ -106,6 +109,7 @@ func TestSixteenVolumesOnFourNodes(t *testing.T) {
 	}
 	c.CreatePod(clustertest.Pod{Name: "one-more", Class: class, Sizes: []string{"100Gi"}})
 	c.ExpectNoRoom("one-more", 4)
+	expectNoFailures(c, driver)
 }
 
 // TestMaximumVolumeSize: a driver of today reports 100 GiB, of which a volume
@@ -127,9 +131,10 @@ func TestMaximumVolumeSize(t *testing.T) {
 }
 
 // TestConstantCapacity: a driver whose numbers never change, as with thin
-// provisioning, gets all its pods scheduled, each of which fits.
+// provisioning, gets all its pods scheduled, each of which fits. Each waits until
+// the reservation of the one before has expired.
 func TestConstantCapacity(t *testing.T) {
-	c := clustertest.Start(ktesting.Init(t))
+	c := clustertest.StartWith(ktesting.Init(t), clustertest.Options{ReservationTimeout: 1})
 	c.CreateNodes(1)
 	config := local([]int64{100, 100})
 	config.Thin = true

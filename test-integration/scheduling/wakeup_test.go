@@ -40,7 +40,8 @@ func TestWakeUp(t *testing.T) {
 	driver.Resize(0, 1, 50<<30)
 	c.ExpectNode("waiting", "node-1")
 	t.Logf("the pod had its node after %s", time.Since(begin))
-	if got := c.Woken(capacityEvents) - woken; got != 1 {
+	// None, if the pod was about to be tried again anyway.
+	if got := c.Woken(capacityEvents) - woken; got > 1 {
 		c.Errorf("%d pods were woken, want only the one that waited for the class", got)
 	}
 	expectNoFailures(c, driver)
