@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
 )
 
 // selectedNode is where the scheduler tells the provisioner its decision.
@@ -72,6 +73,12 @@ func TestStory1(t *testing.T) {
 	}
 	for pod, volumes := range map[string]int{"two-100gi-on-three-disks": 2, "three-80gi-on-three-disks": 3} {
 		c.removePod(t, pod)
+		eventually(t, time.Minute, func() error {
+			// A driver refreshes the object after each pod that uses it.
+			c.mustKubectl(t, "", "annotate", "--overwrite", "csistoragecapacity", class+"-three-disks-node1", "refreshed="+rand.String(5))
+			_, err := c.claimOnNode(t, pod+"-data-0")
+			return err
+		})
 		for i := range volumes {
 			c.createVolume(t, c.expectSelectedNode(t, fmt.Sprintf("%s-data-%d", pod, i)))
 		}
@@ -84,15 +91,21 @@ func TestStory1(t *testing.T) {
 func (c *cluster) expectSelectedNode(t *testing.T, name string) *corev1.PersistentVolumeClaim {
 	t.Helper()
 	var claim *corev1.PersistentVolumeClaim
-	eventually(t, time.Minute, func() error {
-		var err error
-		claim, err = c.CoreV1().PersistentVolumeClaims(c.Namespace).Get(t.Context(), name, metav1.GetOptions{})
-		if err == nil && claim.Annotations[selectedNode] != "node1" {
-			err = fmt.Errorf("claim %s has the selected node %q, want node1", name, claim.Annotations[selectedNode])
-		}
+	eventually(t, time.Minute, func() (err error) {
+		claim, err = c.claimOnNode(t, name)
 		return err
 	})
 	return claim
+}
+
+// claimOnNode returns a claim, and an error if the scheduler has not decided for
+// the node.
+func (c *cluster) claimOnNode(t *testing.T, name string) (*corev1.PersistentVolumeClaim, error) {
+	claim, err := c.CoreV1().PersistentVolumeClaims(c.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err == nil && claim.Annotations[selectedNode] != "node1" {
+		err = fmt.Errorf("claim %s has the selected node %q, want node1", name, claim.Annotations[selectedNode])
+	}
+	return claim, err
 }
 
 // createVolume creates a volume for a claim. It is a folder that exists.
