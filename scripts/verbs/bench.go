@@ -15,7 +15,7 @@ import (
 )
 
 // benchReport is the name of the report's files in docs/benchmarks.
-const benchReport = "joint-evaluation"
+const benchReport = "scheduler"
 
 // Bench runs the benchmarks and writes the report. The report is written when
 // all of them have run, or not at all. With reportOnly, it is written again from
