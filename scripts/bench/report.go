@@ -103,10 +103,11 @@ func (r Report) pass(nodes, claims, updates int) Pass {
 
 // Throughput is a line of the table of scheduler_perf.
 type Throughput struct {
-	Nodes                       int
-	Untracked, Upstream, Series string
-	// Share is what Series reaches of Untracked.
-	Share string
+	Nodes                                 int
+	Untracked, Upstream, Object, InFlight string
+	// ObjectShare and InFlightShare are what the policies of the series reach of
+	// Untracked.
+	ObjectShare, InFlightShare string
 }
 
 // Throughputs are the lines of the table of scheduler_perf.
@@ -117,14 +118,16 @@ func (r Report) Throughputs() []Throughput {
 		name := func(kind string) string {
 			return fmt.Sprintf("PerfScheduling/DynamicProvisioning/%dNodes_%s", nodes, kind)
 		}
-		line := Throughput{
-			Nodes:     nodes,
-			Untracked: r.Samples.Show(name("untracked"), unit),
-			Upstream:  r.Samples.Show(name("gateoff"), unit),
-			Series:    r.Samples.Show(name("gateon"), unit),
-		}
-		line.Share = r.share(name("gateon"), name("untracked"), unit)
-		lines = append(lines, line)
+		inFlight := fmt.Sprintf("PerfScheduling/DynamicProvisioningInFlight/%dNodes_inflight", nodes)
+		lines = append(lines, Throughput{
+			Nodes:         nodes,
+			Untracked:     r.Samples.Show(name("untracked"), unit),
+			Upstream:      r.Samples.Show(name("gateoff"), unit),
+			Object:        r.Samples.Show(name("gateon"), unit),
+			InFlight:      r.Samples.Show(inFlight, unit),
+			ObjectShare:   r.share(name("gateon"), name("untracked"), unit),
+			InFlightShare: r.share(inFlight, name("untracked"), unit),
+		})
 	}
 	return lines
 }

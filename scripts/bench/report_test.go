@@ -17,6 +17,9 @@ BenchmarkFindPodVolumesCapacity/nodes=100/claims=1/updates=0/CSIStorageCapacityV
 BenchmarkPerfScheduling/DynamicProvisioning/500Nodes_untracked
 BenchmarkPerfScheduling/DynamicProvisioning/500Nodes_untracked-2            	       1	        37.57 SchedulingDuration/Duration	        80.00 SchedulingThroughput/Average
 BenchmarkPerfScheduling/DynamicProvisioning/500Nodes_gateon-2            	       1	        37.57 SchedulingDuration/Duration	        76.00 SchedulingThroughput/Average
+BenchmarkDrain/objects=zone/capacity=constant/room=tight/delay=0s/policy=Object-2 	       1	5427282713 ns/op	        30.01 drain-s	         0 failed-provisions	         99 pods-left	         0.033 pods/s
+BenchmarkDrain/objects=node/capacity=changing/room=tight/delay=10s/policy=upstream-2 	       1	5427282713 ns/op	        30.01 drain-s	         261.0 failed-provisions	         20.00 pods-left	         2.623 pods/s
+BenchmarkDrain/objects=node/capacity=changing/room=tight/delay=1s/policy=InFlight-2 	       1	5427282713 ns/op	        3.045 drain-s	         0 failed-provisions	         0 pods-left	         32.84 pods/s
 PASS
 `
 
@@ -40,7 +43,10 @@ func TestReport(t *testing.T) {
 	for _, want := range []string{
 		"| 100 | 1 | 0 | 20.00ms (once) | 500.0µs ± 40% | 40 | 5.0 µs | 10 |",
 		"| 5000 | 3 | 0 | not run | not run | – | – | – |",
-		"| 500 | 80 (once) | not run | 76 (once) | 95% |",
+		"| 500 | 80 (once) | not run | 76 (once) | 95% | not run | – |",
+		`| node | changing | tight | 1s | InFlight | 0 | 32.8 | 3.04 s | 0 |
+| node | changing | tight | 10s | upstream | 261 | 2.62 | – | 20 |
+| zone | constant | tight | – | Object | 0 | 0.033 | – | 99 |`,
 		"go test -tags ",
 	} {
 		if !strings.Contains(text.String(), want) {

@@ -26,8 +26,10 @@ func Runs(tree, root string) []Run {
 	for _, nodes := range []string{"500", "5000"} {
 		runs = append(runs, Run{
 			Name: "scheduler_perf, " + nodes + " nodes", Dir: filepath.Join(root, "test-integration"), Package: "./perf",
-			Bench: "^BenchmarkPerfScheduling$/^DynamicProvisioning$/^" + nodes + "Nodes_", Args: []string{"-benchtime", "1ns"}, Repeat: 3,
+			Bench: "^BenchmarkPerfScheduling$/^DynamicProvisioning(InFlight)?$/^" + nodes + "Nodes_", Args: []string{"-benchtime", "1ns"}, Repeat: 3,
 		})
 	}
-	return runs
+	return append(runs, Run{
+		Name: "drain", Dir: filepath.Join(root, "test-integration"), Package: "./drain", Bench: "^BenchmarkDrain$", Args: []string{"-benchtime", "1x"},
+	})
 }

@@ -35,6 +35,8 @@ type Cluster struct {
 type Options struct {
 	// GateOff turns the feature gate off.
 	GateOff bool
+	// Policy is capacityReservation.policy of the scheduler, if not empty.
+	Policy config.CapacityReservationPolicy
 	// ReservationTimeout is capacityReservation.timeoutSeconds of the scheduler,
 	// if not zero.
 	ReservationTimeout int64
@@ -82,7 +84,13 @@ func (c *Cluster) schedulerConfig(options Options) *config.KubeSchedulerConfigur
 	c.ExpectNoError(err, "default configuration of the scheduler")
 	for _, plugin := range schedulerConfig.Profiles[0].PluginConfig {
 		args, ok := plugin.Args.(*config.VolumeBindingArgs)
-		if ok && args.CapacityReservation != nil && options.ReservationTimeout != 0 {
+		if !ok || args.CapacityReservation == nil {
+			continue
+		}
+		if options.Policy != "" {
+			args.CapacityReservation.Policy = options.Policy
+		}
+		if options.ReservationTimeout != 0 {
 			args.CapacityReservation.TimeoutSeconds = options.ReservationTimeout
 		}
 	}
