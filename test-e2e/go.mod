@@ -4,6 +4,7 @@ go 1.26.0
 
 godebug default=go1.26
 
+// capacityv2.internal/test-integration comes from the workspace.
 require (
 	k8s.io/api v0.37.1
 	k8s.io/apimachinery v0.37.1

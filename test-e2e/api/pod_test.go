@@ -118,12 +118,16 @@ func TestPodWithoutRoom(t *testing.T) {
 // and not for anything else.
 func (c *cluster) expectNoRoom(t *testing.T, pod string) {
 	t.Helper()
+	eventually(t, time.Minute, func() error { return c.hasNoRoom(t.Context(), pod) })
+}
+
+// hasNoRoom returns an error if the scheduler has not rejected the pod for its
+// capacity.
+func (c *cluster) hasNoRoom(ctx context.Context, pod string) error {
 	const want = "node(s) did not have enough free storage"
-	eventually(t, time.Minute, func() error {
-		cond, err := c.condition(t.Context(), pod, corev1.PodScheduled)
-		if err == nil && (cond.Status != corev1.ConditionFalse || cond.Reason != corev1.PodReasonUnschedulable || !strings.Contains(cond.Message, want)) {
-			err = fmt.Errorf("PodScheduled is %s: %s %q, want %q", cond.Status, cond.Reason, cond.Message, want)
-		}
-		return err
-	})
+	cond, err := c.condition(ctx, pod, corev1.PodScheduled)
+	if err == nil && (cond.Status != corev1.ConditionFalse || cond.Reason != corev1.PodReasonUnschedulable || !strings.Contains(cond.Message, want)) {
+		err = fmt.Errorf("PodScheduled is %s: %s %q, want %q", cond.Status, cond.Reason, cond.Message, want)
+	}
+	return err
 }

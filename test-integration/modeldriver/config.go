@@ -32,6 +32,9 @@ type Config struct {
 	// Bind binds claims to their volumes, for a control plane without the PV
 	// controller.
 	Bind bool
+	// HostPath makes volumes of a folder that the nodes have, all of the same one,
+	// so that pods can run. Without it, they are CSI volumes, which nothing mounts.
+	HostPath string
 	// RefreshDelay is the time between a change of the free space and its
 	// publication. Zero publishes at once.
 	RefreshDelay time.Duration

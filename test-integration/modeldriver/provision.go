@@ -83,7 +83,7 @@ func (d *Driver) createVolume(ctx context.Context, claim *corev1.PersistentVolum
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
 			StorageClassName:              *claim.Spec.StorageClassName,
 			VolumeMode:                    claim.Spec.VolumeMode,
-			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: d.config.Name, VolumeHandle: string(claim.UID)}},
+			PersistentVolumeSource:        d.volumeSource(claim.UID),
 			ClaimRef: &corev1.ObjectReference{
 				APIVersion: "v1", Kind: "PersistentVolumeClaim",
 				Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID, ResourceVersion: claim.ResourceVersion,
@@ -103,6 +103,13 @@ func (d *Driver) createVolume(ctx context.Context, claim *corev1.PersistentVolum
 		return d.bind(ctx, claim)
 	}
 	return nil
+}
+
+func (d *Driver) volumeSource(claim types.UID) corev1.PersistentVolumeSource {
+	if d.config.HostPath != "" {
+		return corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: d.config.HostPath, Type: new(corev1.HostPathDirectory)}}
+	}
+	return corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: d.config.Name, VolumeHandle: string(claim)}}
 }
 
 func (d *Driver) bind(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
