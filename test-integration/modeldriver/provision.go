@@ -42,9 +42,12 @@ func (d *Driver) provision(ctx context.Context, key string) error {
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	segment := d.segmentOf(node)
 	if segment < 0 || !d.storage[segment].allocate(claim.UID, size.Value()) {
-		d.failed.Add(1)
 		klog.FromContext(ctx).Info("No room for volume", "claim", klog.KObj(claim), "node", nodeName, "size", size.String())
-		return d.reschedule(ctx, claim)
+		if err := d.reschedule(ctx, claim); err != nil {
+			return err
+		}
+		d.failed.Add(1)
+		return nil
 	}
 	return d.createVolume(ctx, claim, segment)
 }
