@@ -1,6 +1,7 @@
 package clustertest
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/volume/persistentvolume"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/test/integration/util"
 
 	"capacityv2.internal/test-integration/apiservertest"
@@ -29,6 +31,10 @@ type Cluster struct {
 	clientktesting.TContext
 	// Namespace is where its pods and claims are.
 	Namespace string
+
+	options       Options
+	running       *sync.WaitGroup
+	stopScheduler func()
 }
 
 // Options are what differs from the defaults of a control plane.
@@ -40,6 +46,13 @@ type Options struct {
 	// ReservationTimeout is capacityReservation.timeoutSeconds of the scheduler,
 	// if not zero.
 	ReservationTimeout int64
+	// ServerFlags are flags of the API server. Feature gates are for the scheduler,
+	// too.
+	ServerFlags []string
+	// Plugins are those of the scheduler that are not in its tree.
+	Plugins frameworkruntime.Registry
+	// Configure changes the configuration of the scheduler, if not nil.
+	Configure func(*config.KubeSchedulerConfiguration)
 }
 
 // Start starts a control plane with the feature gate on.
@@ -55,7 +68,7 @@ func StartWith(tCtx ktesting.TContext, options Options) *Cluster {
 	if options.GateOff {
 		start = apiservertest.StartGateOff
 	}
-	server := start(tCtx, apiservertest.NewStorage(), serverFlags...)
+	server := start(tCtx, apiservertest.NewStorage(), slices.Concat(serverFlags, options.ServerFlags)...)
 
 	// The server ends after everything that uses it.
 	tCtx = tCtx.WithCancel()
@@ -65,20 +78,39 @@ func StartWith(tCtx ktesting.TContext, options Options) *Cluster {
 		running.Wait()
 	})
 	server.Config.QPS, server.Config.Burst = 1000, 10000
-	c := &Cluster{TContext: clientktesting.WithRESTConfig(tCtx, server.Config), Namespace: "pods"}
+	c := &Cluster{
+		TContext:  clientktesting.WithRESTConfig(tCtx, server.Config),
+		Namespace: "pods",
+		options:   options,
+		running:   &running,
+	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}
 	_, err := c.Client().CoreV1().Namespaces().Create(c, namespace, metav1.CreateOptions{})
 	c.ExpectNoError(err, "create namespace")
 
-	c.startControllers(&running)
-	_, _, done := util.StartSchedulerWithDone(c.TContext, c.schedulerConfig(options), nil)
-	running.Go(func() { <-done })
+	c.startControllers()
+	c.StartScheduler()
 	return c
 }
 
+// StartScheduler starts the scheduler. It is for one that was stopped.
+func (c *Cluster) StartScheduler() {
+	c.Helper()
+	tCtx := c.WithCancel()
+	_, _, done := util.StartSchedulerWithDone(tCtx, c.schedulerConfig(), c.options.Plugins)
+	c.running.Go(func() { <-done })
+	c.stopScheduler = func() {
+		tCtx.Cancel("scheduler is stopped")
+		<-done
+	}
+}
+
+// StopScheduler ends the scheduler without waiting for what it is about to bind.
+func (c *Cluster) StopScheduler() { c.stopScheduler() }
+
 // schedulerConfig returns the default configuration, with the options as far as
 // the feature gate is on.
-func (c *Cluster) schedulerConfig(options Options) *config.KubeSchedulerConfiguration {
+func (c *Cluster) schedulerConfig() *config.KubeSchedulerConfiguration {
 	c.Helper()
 	schedulerConfig, err := latest.Default()
 	c.ExpectNoError(err, "default configuration of the scheduler")
@@ -87,19 +119,22 @@ func (c *Cluster) schedulerConfig(options Options) *config.KubeSchedulerConfigur
 		if !ok || args.CapacityReservation == nil {
 			continue
 		}
-		if options.Policy != "" {
-			args.CapacityReservation.Policy = options.Policy
+		if c.options.Policy != "" {
+			args.CapacityReservation.Policy = c.options.Policy
 		}
-		if options.ReservationTimeout != 0 {
-			args.CapacityReservation.TimeoutSeconds = options.ReservationTimeout
+		if c.options.ReservationTimeout != 0 {
+			args.CapacityReservation.TimeoutSeconds = c.options.ReservationTimeout
 		}
+	}
+	if c.options.Configure != nil {
+		c.options.Configure(schedulerConfig)
 	}
 	return schedulerConfig
 }
 
 // startControllers starts what binds claims to volumes, and what creates the
 // claims of generic ephemeral volumes.
-func (c *Cluster) startControllers(running *sync.WaitGroup) {
+func (c *Cluster) startControllers() {
 	c.Helper()
 	factory := informers.NewSharedInformerFactory(c.Client(), 0)
 	core := factory.Core().V1()
@@ -120,9 +155,9 @@ func (c *Cluster) startControllers(running *sync.WaitGroup) {
 	c.ExpectNoError(err, "create the ephemeral volume controller")
 	factory.StartWithContext(c)
 	factory.WaitForCacheSyncWithContext(c)
-	running.Go(func() { volumes.Run(c) })
-	running.Go(func() { ephemerals.Run(c, 1) })
-	running.Go(func() {
+	c.running.Go(func() { volumes.Run(c) })
+	c.running.Go(func() { ephemerals.Run(c, 1) })
+	c.running.Go(func() {
 		<-c.Done()
 		factory.Shutdown()
 	})

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/component-base/metrics/legacyregistry"
-	"k8s.io/component-base/metrics/testutil"
 )
 
 // Reasons of the scheduler for a node.
@@ -28,8 +27,9 @@ const (
 func (c *Cluster) Eventually(check func(ctx context.Context) error) {
 	c.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(c, 20*time.Millisecond, wait.ForeverTestTimeout, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
+	err := wait.PollUntilContextTimeout(c, 20*time.Millisecond, wait.ForeverTestTimeout, true, func(context.Context) (bool, error) {
+		// Not with the context that is about to end: its error tells nothing.
+		last = check(c)
 		return last == nil, nil
 	})
 	if err != nil {
@@ -56,6 +56,33 @@ func (c *Cluster) ExpectNode(pod string, want ...string) string {
 		c.Fatalf("pod %s is on %s, want %v", pod, node, want)
 	}
 	return node
+}
+
+// Placed returns the nodes of the pods that have one, by the names of the pods.
+func (c *Cluster) Placed(ctx context.Context) (map[string]string, error) {
+	pods, err := c.Client().CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	placed := map[string]string{}
+	for _, pod := range pods.Items {
+		if pod.Spec.NodeName != "" {
+			placed[pod.Name] = pod.Spec.NodeName
+		}
+	}
+	return placed, nil
+}
+
+// WaitForPlaced waits until at least this number of pods have a node.
+func (c *Cluster) WaitForPlaced(want int) {
+	c.Helper()
+	c.Eventually(func(ctx context.Context) error {
+		placed, err := c.Placed(ctx)
+		if err == nil && len(placed) < want {
+			err = fmt.Errorf("%d pods have a node, want %d", len(placed), want)
+		}
+		return err
+	})
 }
 
 // ExpectNoRoom waits until the scheduler has rejected the pod because this number
@@ -96,13 +123,32 @@ func scheduled(pod *corev1.Pod) corev1.PodCondition {
 // whose name has the prefix, such as storage.k8s.io/CSIStorageCapacity.
 func (c *Cluster) Woken(prefix string) int {
 	c.Helper()
-	const metric = "scheduler_queue_incoming_pods_total"
-	byEvent, err := testutil.GetCounterValuesFromGatherer(legacyregistry.DefaultGatherer, metric, nil, "event")
-	c.ExpectNoError(err, metric)
+	return c.counted("scheduler_queue_incoming_pods_total", "event", prefix)
+}
+
+// Batched returns for how many pods the scheduler has taken the node that it had
+// found for a pod like it.
+func (c *Cluster) Batched() int {
+	c.Helper()
+	return c.counted("scheduler_batch_attempts_total", "result", "hint_used")
+}
+
+// counted returns the sum of a counter over the values of a label with the prefix.
+func (c *Cluster) counted(metric, label, prefix string) int {
+	c.Helper()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	c.ExpectNoError(err, "metrics")
 	var sum float64
-	for event, n := range byEvent {
-		if strings.HasPrefix(event, prefix) {
-			sum += n
+	for _, family := range families {
+		if family.GetName() != metric {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			for _, pair := range m.GetLabel() {
+				if pair.GetName() == label && strings.HasPrefix(pair.GetValue(), prefix) {
+					sum += m.GetCounter().GetValue()
+				}
+			}
 		}
 	}
 	return int(sum)

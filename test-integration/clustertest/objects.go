@@ -74,6 +74,8 @@ type Pod struct {
 	Ephemeral bool
 	// NodeSelector has the labels of the nodes that the pod may use.
 	NodeSelector map[string]string
+	// With sets anything else, if not nil.
+	With func(*st.PodWrapper)
 }
 
 // CreatePod creates a pod and the claims of its sizes.
@@ -92,6 +94,9 @@ func (c *Cluster) CreatePod(p Pod) {
 		}
 		c.CreateClaim(name, p.Class, size)
 		pod.PVC(name)
+	}
+	if p.With != nil {
+		p.With(pod)
 	}
 	_, err := c.Client().CoreV1().Pods(c.Namespace).Create(c, pod.Obj(), metav1.CreateOptions{})
 	c.ExpectNoError(err, "create pod")
