@@ -93,6 +93,15 @@ func (d *Driver) Resize(segment, pool int, bytes int64) {
 	d.changed(segment)
 }
 
+// Publish publishes what is free now, whatever the delay.
+func (d *Driver) Publish() {
+	for segment := range d.storage {
+		for _, o := range d.objectsOf(segment) {
+			d.unpublished.Add(o)
+		}
+	}
+}
+
 // install creates the objects of the driver.
 func (d *Driver) install(ctx context.Context) error {
 	driver := &storagev1.CSIDriver{
