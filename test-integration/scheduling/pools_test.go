@@ -1,6 +1,8 @@
 package scheduling
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -28,6 +30,14 @@ func local(nodes ...[]int64) modeldriver.Config {
 	return config
 }
 
+// unpublished returns the same driver, which publishes what is left only when the
+// test says so.
+func unpublished(nodes ...[]int64) modeldriver.Config {
+	config := local(nodes...)
+	config.RefreshDelay = time.Hour
+	return config
+}
+
 // expectNoFailures checks that the scheduler has asked for no volume where there
 // was no room.
 func expectNoFailures(c *clustertest.Cluster, driver *modeldriver.Driver) {
@@ -35,6 +45,19 @@ func expectNoFailures(c *clustertest.Cluster, driver *modeldriver.Driver) {
 	if n := driver.Failed(); n != 0 {
 		c.Errorf("%d volumes were asked for where there was no room, want none", n)
 	}
+}
+
+// expectFailures waits until the scheduler has asked for a volume where there was
+// no room. With the feature gate off, it has to; otherwise the same test with the
+// gate on would prove nothing.
+func expectFailures(c *clustertest.Cluster, driver *modeldriver.Driver) {
+	c.Helper()
+	c.Eventually(func(context.Context) error {
+		if driver.Failed() == 0 {
+			return errors.New("no volume was asked for where there was no room, want some with the gate off")
+		}
+		return nil
+	})
 }
 
 // TestFourVolumesNeedFourDisks: each disk takes one volume, so only the node
