@@ -1,0 +1,143 @@
+package scheduling
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	st "k8s.io/kubernetes/pkg/scheduler/testing"
+	"k8s.io/kubernetes/test/utils/ktesting"
+
+	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/modeldriver"
+)
+
+// createPriorityClasses creates classes from their values.
+func createPriorityClasses(c *clustertest.Cluster, values map[string]int32) {
+	c.Helper()
+	for name, value := range values {
+		_, err := c.Client().SchedulingV1().PriorityClasses().Create(c,
+			&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}, metav1.CreateOptions{})
+		c.ExpectNoError(err, "create priority class")
+	}
+}
+
+func withPriority(class string, more func(*st.PodWrapper)) func(*st.PodWrapper) {
+	return func(pod *st.PodWrapper) {
+		pod.Spec.PriorityClassName = class
+		more(pod)
+	}
+}
+
+func withCPU(cpu string) func(*st.PodWrapper) {
+	return func(pod *st.PodWrapper) { pod.Req(map[corev1.ResourceName]string{corev1.ResourceCPU: cpu}) }
+}
+
+// expectSpared checks that nobody has preempted the pod.
+func expectSpared(c *clustertest.Cluster, name string) {
+	c.Helper()
+	pod, err := c.Client().CoreV1().Pods(c.Namespace).Get(c, name, metav1.GetOptions{})
+	c.ExpectNoError(err, "get pod")
+	if pod.DeletionTimestamp != nil {
+		c.Errorf("pod %s was preempted", name)
+	}
+}
+
+// waitForPreempted waits until the pod is asked to end. Without a kubelet, it does
+// not until the test deletes it.
+func waitForPreempted(c *clustertest.Cluster, name string) {
+	c.Helper()
+	c.Eventually(func(ctx context.Context) error {
+		pod, err := c.Client().CoreV1().Pods(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err == nil && pod.DeletionTimestamp == nil {
+			err = fmt.Errorf("pod %s was not preempted", name)
+		}
+		return err
+	})
+}
+
+// expectNominated waits until the scheduler has nominated the node for the pod.
+func expectNominated(c *clustertest.Cluster, name, node string) {
+	c.Helper()
+	c.Eventually(func(ctx context.Context) error {
+		pod, err := c.Client().CoreV1().Pods(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err == nil && pod.Status.NominatedNodeName != node {
+			err = fmt.Errorf("node %q is nominated for pod %s, want %q", pod.Status.NominatedNodeName, name, node)
+		}
+		return err
+	})
+}
+
+// TestReservationSparesVictims: no pod has to go for one that has to wait for
+// capacity anyway.
+func TestReservationSparesVictims(t *testing.T) {
+	c := clustertest.Start(ktesting.Init(t))
+	c.CreateNodes(1)
+	driver := c.StartDriver(unpublished([]int64{100}))
+	createPriorityClasses(c, map[string]int32{"low": 1, "high": 100})
+
+	c.CreatePod(clustertest.Pod{Name: "victim", With: withPriority("low", withCPU("600"))})
+	c.ExpectNode("victim", "node-1")
+	c.CreatePod(clustertest.Pod{Name: "owner", Class: class, Sizes: []string{"20Gi"}})
+	c.ExpectNode("owner", "node-1")
+
+	c.CreatePod(clustertest.Pod{Name: "preemptor", Class: class, Sizes: []string{"20Gi"}, With: withPriority("high", withCPU("600"))})
+	c.ExpectReason("preemptor", 1, "Insufficient cpu")
+	// The reason comes from the attempt to preempt.
+	c.ExpectReason("preemptor", 1, clustertest.Reserved)
+	expectSpared(c, "victim")
+	expectNoFailures(c, driver)
+}
+
+// startNomination starts a control plane in which a pod has preempted another one
+// on node-1. Before that has ended, a decision uses the capacity of the node, and
+// the scheduler has tried the pod again.
+func startNomination(t *testing.T) (*clustertest.Cluster, *modeldriver.Driver) {
+	t.Helper()
+	c := clustertest.Start(ktesting.Init(t))
+	c.CreateNodes(2)
+	driver := c.StartDriver(unpublished([]int64{100}, []int64{100}))
+	createPriorityClasses(c, map[string]int32{"low": 1, "middle": 10, "high": 100})
+
+	// The affinity of pods is checked after volumes, so the reservation is the
+	// first thing that the scheduler finds out about the nominated node.
+	const role = "role"
+	for node, priority := range map[string]string{"node-1": "low", "node-2": "middle"} {
+		victim := "victim-on-" + node
+		c.CreatePod(clustertest.Pod{Name: victim, NodeSelector: clustertest.OnNode(node), With: withPriority(priority, func(pod *st.PodWrapper) {
+			pod.Label(role, "victim")
+		})})
+		c.ExpectNode(victim, node)
+	}
+	c.CreatePod(clustertest.Pod{Name: "preemptor", Class: class, Sizes: []string{"20Gi"}, With: withPriority("high", func(pod *st.PodWrapper) {
+		pod.PodAntiAffinityIn(role, clustertest.NodeLabel, []string{"victim"}, st.PodAntiAffinityWithRequiredReq)
+	})})
+	waitForPreempted(c, "victim-on-node-1")
+	expectNominated(c, "preemptor", "node-1")
+
+	c.CreatePod(clustertest.Pod{Name: "owner", Class: class, Sizes: []string{"20Gi"}, NodeSelector: clustertest.OnNode("node-1")})
+	c.ExpectNode("owner", "node-1")
+	// Makes the scheduler try again.
+	c.CreateNode("node-without-storage", nil)
+	c.ExpectNoRoom("preemptor", 1)
+	c.ExpectReason("preemptor", 1, clustertest.Reserved)
+	return c, driver
+}
+
+// TestNominatedNodeGetsReserved: a pod waits for the capacity of its nominated node,
+// and does not preempt on another node.
+func TestNominatedNodeGetsReserved(t *testing.T) {
+	c, driver := startNomination(t)
+	expectSpared(c, "victim-on-node-2")
+	expectNominated(c, "preemptor", "node-1")
+
+	driver.Publish()
+	c.ExpectReason("preemptor", 2, "node(s) didn't match pod anti-affinity rules")
+	c.DeletePod(clustertest.Pod{Name: "victim-on-node-1"})
+	c.ExpectNode("preemptor", "node-1")
+	expectSpared(c, "victim-on-node-2")
+	expectNoFailures(c, driver)
+}
