@@ -38,6 +38,12 @@ type Config struct {
 	// RefreshDelay is the time between a change of the free space and its
 	// publication. Zero publishes at once.
 	RefreshDelay time.Duration
+	// PollInterval is the time after which the free space is compared with what is
+	// published, whether or not it is known to have changed. Zero never does.
+	PollInterval time.Duration
+	// Faults decides what goes wrong with each publication. It may be nil. It is
+	// not called in parallel.
+	Faults func() Fault
 }
 
 // Segment is a topology segment.

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -32,9 +33,9 @@ type Driver struct {
 
 	unprovisioned workqueue.TypedRateLimitingInterface[string]
 	unpublished   workqueue.TypedRateLimitingInterface[object]
-	// published are the objects as they were written. Only one goroutine uses
-	// it at a time.
-	published map[object]*storagev1.CSIStorageCapacity
+	// published are the objects as they were written, and older as they were before
+	// that. Only one goroutine uses them at a time.
+	published, older map[object]*storagev1.CSIStorageCapacity
 
 	provisioned, failed atomic.Int64
 	running             sync.WaitGroup
@@ -52,6 +53,7 @@ func Start(ctx context.Context, client kubernetes.Interface, config Config) (*Dr
 		unpublished: workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.DefaultTypedControllerRateLimiter[object](),
 			workqueue.TypedRateLimitingQueueConfig[object]{Name: config.Name + "-capacities"}),
 		published: map[object]*storagev1.CSIStorageCapacity{},
+		older:     map[object]*storagev1.CSIStorageCapacity{},
 	}
 	for _, segment := range config.Segments {
 		if len(segment.Pools) == 0 {
@@ -174,6 +176,9 @@ func (d *Driver) run(ctx context.Context) error {
 		d.running.Go(func() { drain(ctx, d.unprovisioned, d.provision) })
 	}
 	d.running.Go(func() { drain(ctx, d.unpublished, d.publish) })
+	if d.config.PollInterval > 0 {
+		d.running.Go(func() { wait.UntilWithContext(ctx, func(context.Context) { d.Publish() }, d.config.PollInterval) })
+	}
 	d.running.Go(func() {
 		<-ctx.Done()
 		d.unprovisioned.ShutDown()

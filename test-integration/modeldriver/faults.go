@@ -1,0 +1,43 @@
+package modeldriver
+
+import (
+	storagev1 "k8s.io/api/storage/v1"
+)
+
+// Fault is what goes wrong when a capacity object gets published.
+type Fault int
+
+const (
+	// NoFault publishes what is free.
+	NoFault Fault = iota
+	// Dropped publishes nothing. The next change or poll makes up for it.
+	Dropped
+	// Doubled publishes what is free, and after half of the delay the same again,
+	// which is another version of the object without news.
+	Doubled
+	// Outdated publishes what was published before the last time, and what is free
+	// after the delay, as if two writes had changed places.
+	Outdated
+)
+
+// suffer changes the numbers of an object that is about to be published as a fault
+// has it, and returns false if nothing must be published.
+func (d *Driver) suffer(o object, want *storagev1.CSIStorageCapacity) bool {
+	if d.config.Faults == nil {
+		return true
+	}
+	switch d.config.Faults() {
+	case Dropped:
+		return false
+	case Doubled:
+		again := o
+		again.again = true
+		d.unpublished.AddAfter(again, d.config.RefreshDelay/2)
+	case Outdated:
+		if older := d.older[o]; older != nil {
+			copyNumbers(want, older)
+			d.unpublished.AddAfter(o, d.config.RefreshDelay)
+		}
+	}
+	return true
+}
