@@ -1,6 +1,6 @@
 # Entry points. Each verb is one of the Go program in scripts/; see make help.
 .DEFAULT_GOAL := help
-.PHONY: help up down test e2e bench tree apply export edit rebase lint verify codegen overrides release release-verify clean
+.PHONY: help up down test test-stress e2e bench tree apply export edit rebase lint verify codegen overrides release release-verify clean
 
 # scripts/ runs before there is a tree, so outside the workspace of go.work.
 CAPACITYV2 := GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false" go -C scripts run .
@@ -8,6 +8,7 @@ CAPACITYV2 := GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false" go -C
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
+	@echo "  PODS=… SEED=…       how many pods, and the faults of an earlier run (make test-stress)"
 	@echo "  BASE=v…             the base that make rebase moves to; FORECAST=1 goes on after a conflict"
 	@echo "  SCOPE=all           make codegen runs every generator"
 	@echo "  KUBERNETES_SRC=…    a git checkout at the tag, instead of Go modules (make tree)"
@@ -22,6 +23,9 @@ down: ## End the local cluster and leave nothing
 
 test: ## The tests: lint, unit tests of every touched package, integration tests
 	@$(CAPACITYV2) test
+
+test-stress: ## A long randomised test of capacity reservation, with the race detector
+	@$(CAPACITYV2) test-stress $(if $(PODS),--pods=$(PODS)) $(if $(SEED),--seed=$(SEED))
 
 e2e: ## Bring up a cluster, run the end-to-end tests on it, end it
 	@$(CAPACITYV2) e2e

@@ -53,6 +53,10 @@ func root() *cobra.Command {
 	verb("down", "End the local cluster and leave nothing", app.Down)
 	verb("test", "Run lint, the unit tests of every touched package, and the integration tests", app.Test)
 	verb("e2e", "Bring up a local cluster, run the end-to-end tests on it, and end it", app.E2E)
+	var stress verbs.StressOptions
+	testStress := verb("test-stress", "Run thousands of pods against the reservation of capacity, with faults and the race detector", func(ctx context.Context) error { return app.TestStress(ctx, stress) })
+	testStress.Flags().IntVar(&stress.Pods, "pods", 10000, "number of pods for each policy")
+	testStress.Flags().Int64Var(&stress.Seed, "seed", 0, "seed of the faults, as an earlier run has printed it; 0 takes one from the clock")
 	var reportOnly bool
 	bench := verb("bench", "Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks", func(ctx context.Context) error { return app.Bench(ctx, reportOnly) })
 	bench.Flags().BoolVar(&reportOnly, "report-only", false, "write the report again from the results of the last run")
