@@ -114,9 +114,21 @@ func (o *oracle) result() (int, error) {
 	return o.decisions, errors.Join(o.violations...)
 }
 
+// volumeBinding is what VolumeBinding implements, whatever features are enabled.
+type volumeBinding interface {
+	fwk.PreFilterPlugin
+	fwk.FilterPlugin
+	fwk.PreScorePlugin
+	fwk.ScorePlugin
+	fwk.ReservePlugin
+	fwk.PreBindPlugin
+	fwk.EnqueueExtensions
+	fwk.SignPlugin
+}
+
 // plugin is VolumeBinding with the oracle beside it.
 type plugin struct {
-	*volumebinding.VolumeBinding
+	volumeBinding
 	oracle *oracle
 	handle fwk.Handle
 	// fails decides about binding after the volumes were bound.
@@ -136,12 +148,20 @@ func (o *oracle) registry(args *config.VolumeBindingArgs, fails func(*corev1.Pod
 		if err != nil {
 			return nil, err
 		}
-		return &plugin{VolumeBinding: inner.(*volumebinding.VolumeBinding), oracle: o, handle: handle, fails: fails}, nil
+		return &plugin{volumeBinding: inner.(volumeBinding), oracle: o, handle: handle, fails: fails}, nil
 	}}
 }
 
 // Name implements fwk.Plugin.
 func (p *plugin) Name() string { return oracleName }
+
+// PostFilter implements fwk.PostFilterPlugin.
+func (p *plugin) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	if inner, ok := p.volumeBinding.(fwk.PostFilterPlugin); ok {
+		return inner.PostFilter(ctx, state, pod, statuses)
+	}
+	return nil, fwk.NewStatus(fwk.Unschedulable)
+}
 
 // Reserve implements fwk.ReservePlugin. A decision counts if the object is the same
 // before and after: then it was that version which was reserved.
@@ -149,7 +169,7 @@ func (p *plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *corev1.
 	class, isNew := p.decision(pod)
 	name := objectName(class, nodeName)
 	before := p.version(name)
-	status := p.VolumeBinding.Reserve(ctx, state, pod, nodeName)
+	status := p.volumeBinding.Reserve(ctx, state, pod, nodeName)
 	if after := p.version(name); status.IsSuccess() && isNew && before == after {
 		p.oracle.reserved(pod, name, after)
 	}
@@ -159,7 +179,7 @@ func (p *plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *corev1.
 // Unreserve implements fwk.ReservePlugin.
 func (p *plugin) Unreserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) {
 	p.oracle.each(pod.UID, func(u *use) { u.ended = true })
-	p.VolumeBinding.Unreserve(ctx, state, pod, nodeName)
+	p.volumeBinding.Unreserve(ctx, state, pod, nodeName)
 	class, _ := p.decision(pod)
 	p.oracle.happened(objectName(class, nodeName))
 }
@@ -168,7 +188,7 @@ func (p *plugin) Unreserve(ctx context.Context, state fwk.CycleState, pod *corev
 func (p *plugin) PreBind(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
 	start := time.Now()
 	p.oracle.each(pod.UID, func(u *use) { u.binding = start })
-	status := p.VolumeBinding.PreBind(ctx, state, pod, nodeName)
+	status := p.volumeBinding.PreBind(ctx, state, pod, nodeName)
 	if status.IsSuccess() && p.fails(pod) {
 		return fwk.NewStatus(fwk.Error, "binding fails, as the seed says")
 	}
