@@ -29,6 +29,16 @@ type Config struct {
 	Thin bool
 	// Untracked is a driver that does not publish its capacity.
 	Untracked bool
+	// Rebuilding is a driver with CSIDriver.spec.volumeRebuilding. It rebuilds a volume
+	// when it is asked for it on a node that has no access: to attach it, if
+	// AttachRequired, or else because a pod with the volume has that node. Its volumes
+	// must not be those of HostPath.
+	Rebuilding bool
+	// Eager rebuilds a volume as soon as another node is selected for its claim.
+	Eager bool
+	// AttachRequired is a driver whose volumes get attached. It plays the part of
+	// external-attacher, too.
+	AttachRequired bool
 	// Bind binds claims to their volumes, for a control plane without the PV
 	// controller.
 	Bind bool

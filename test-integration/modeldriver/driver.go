@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -33,9 +34,13 @@ type Driver struct {
 
 	unprovisioned workqueue.TypedRateLimitingInterface[string]
 	unpublished   workqueue.TypedRateLimitingInterface[object]
+	misplaced     workqueue.TypedRateLimitingInterface[string]
+	unattached    workqueue.TypedRateLimitingInterface[string]
 	// published are the objects as they were written, and older as they were before
 	// that. Only one goroutine uses them at a time.
 	published, older map[object]*storagev1.CSIStorageCapacity
+
+	rebuilding rebuilding
 
 	provisioned, failed atomic.Int64
 	running             sync.WaitGroup
@@ -45,15 +50,19 @@ type Driver struct {
 // returns a driver that provisions until ctx is done. What it created stays.
 func Start(ctx context.Context, client kubernetes.Interface, config Config) (*Driver, error) {
 	d := &Driver{
-		config:  config,
-		client:  client,
-		classes: map[string]bool{},
-		unprovisioned: workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.DefaultTypedControllerRateLimiter[string](),
-			workqueue.TypedRateLimitingQueueConfig[string]{Name: config.Name + "-claims"}),
-		unpublished: workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.DefaultTypedControllerRateLimiter[object](),
-			workqueue.TypedRateLimitingQueueConfig[object]{Name: config.Name + "-capacities"}),
-		published: map[object]*storagev1.CSIStorageCapacity{},
-		older:     map[object]*storagev1.CSIStorageCapacity{},
+		config:        config,
+		client:        client,
+		classes:       map[string]bool{},
+		unprovisioned: newQueue[string](config.Name + "-claims"),
+		unpublished:   newQueue[object](config.Name + "-capacities"),
+		misplaced:     newQueue[string](config.Name + "-volumes"),
+		unattached:    newQueue[string](config.Name + "-attachments"),
+		published:     map[object]*storagev1.CSIStorageCapacity{},
+		older:         map[object]*storagev1.CSIStorageCapacity{},
+		rebuilding:    rebuilding{refused: map[types.UID]string{}},
+	}
+	if config.Rebuilding && config.HostPath != "" {
+		return nil, fmt.Errorf("driver %s: volumes of a folder of the nodes are not those of a CSI driver; it cannot rebuild them", config.Name)
 	}
 	for _, segment := range config.Segments {
 		if len(segment.Pools) == 0 {
@@ -68,6 +77,10 @@ func Start(ctx context.Context, client kubernetes.Interface, config Config) (*Dr
 		return nil, fmt.Errorf("driver %s: %w", config.Name, err)
 	}
 	return d, nil
+}
+
+func newQueue[T comparable](name string) workqueue.TypedRateLimitingInterface[T] {
+	return workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.DefaultTypedControllerRateLimiter[T](), workqueue.TypedRateLimitingQueueConfig[T]{Name: name})
 }
 
 // Wait returns when the driver has ended.
@@ -108,7 +121,10 @@ func (d *Driver) Publish() {
 func (d *Driver) install(ctx context.Context) error {
 	driver := &storagev1.CSIDriver{
 		ObjectMeta: metav1.ObjectMeta{Name: d.config.Name},
-		Spec:       storagev1.CSIDriverSpec{AttachRequired: new(false), StorageCapacity: new(!d.config.Untracked)},
+		Spec:       storagev1.CSIDriverSpec{AttachRequired: new(d.config.AttachRequired), StorageCapacity: new(!d.config.Untracked)},
+	}
+	if d.config.Rebuilding {
+		driver.Spec.VolumeRebuilding = new(true)
 	}
 	if _, err := d.client.StorageV1().CSIDrivers().Create(ctx, driver, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create CSIDriver: %w", err)
@@ -169,6 +185,16 @@ func (d *Driver) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if d.config.Rebuilding {
+		if err := d.watchForRebuilding(factory); err != nil {
+			return err
+		}
+	}
+	if d.config.AttachRequired {
+		if err := d.watchAttachments(factory); err != nil {
+			return err
+		}
+	}
 	factory.StartWithContext(ctx)
 	factory.WaitForCacheSyncWithContext(ctx)
 
@@ -176,6 +202,8 @@ func (d *Driver) run(ctx context.Context) error {
 		d.running.Go(func() { drain(ctx, d.unprovisioned, d.provision) })
 	}
 	d.running.Go(func() { drain(ctx, d.unpublished, d.publish) })
+	d.running.Go(func() { drain(ctx, d.misplaced, d.place) })
+	d.running.Go(func() { drain(ctx, d.unattached, d.attach) })
 	if d.config.PollInterval > 0 {
 		d.running.Go(func() { wait.UntilWithContext(ctx, func(context.Context) { d.Publish() }, d.config.PollInterval) })
 	}
@@ -183,6 +211,8 @@ func (d *Driver) run(ctx context.Context) error {
 		<-ctx.Done()
 		d.unprovisioned.ShutDown()
 		d.unpublished.ShutDown()
+		d.misplaced.ShutDown()
+		d.unattached.ShutDown()
 		factory.Shutdown()
 	})
 	return nil

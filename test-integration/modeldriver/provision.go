@@ -3,6 +3,8 @@ package modeldriver
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -148,9 +150,9 @@ func affinity(labels map[string]string) *corev1.VolumeNodeAffinity {
 		return nil
 	}
 	var term corev1.NodeSelectorTerm
-	for key, value := range labels {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{
-			Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}})
+			Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{labels[key]}})
 	}
 	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}}
 }

@@ -52,6 +52,14 @@ func (s *storage) allocate(claim types.UID, size int64) bool {
 	return true
 }
 
+// has checks whether a volume is here.
+func (s *storage) has(claim types.UID) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	_, ok := s.volumes[claim]
+	return ok
+}
+
 // release gives the space of a volume back, and returns false if it has none.
 func (s *storage) release(claim types.UID) bool {
 	s.mutex.Lock()

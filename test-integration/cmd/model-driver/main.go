@@ -65,6 +65,7 @@ interrupted, it says how many those were, and removes its driver, class and obje
 	flags.BoolVar(&config.TotalOnly, "total-only", false, "publish the sum of the pools, and not the pools")
 	flags.BoolVar(&config.Thin, "thin", false, "volumes take no space, so the numbers never change")
 	flags.StringVar(&config.HostPath, "host-path", "", "make volumes of this folder of the nodes, so that pods run")
+	flags.BoolVar(&config.Rebuilding, "rebuilding", false, "rebuild volumes on the nodes of their pods, see docs/volume-rebuilding.md; not with --host-path")
 	return cmd
 }
 
