@@ -20,6 +20,8 @@ const (
 	// Reserved is that of a node with enough capacity that a decision for another
 	// pod has used.
 	Reserved = "node(s) had storage capacity reserved by another pod"
+	// VolumeElsewhere is that of a node that the node affinity of a volume excludes.
+	VolumeElsewhere = "node(s) didn't match PersistentVolume's node affinity"
 )
 
 // Eventually waits until check returns nil, and fails the test with its last
@@ -133,7 +135,15 @@ func (c *Cluster) Batched() int {
 	return c.counted("scheduler_batch_attempts_total", "result", "hint_used")
 }
 
+// Rescheduled returns for how many bound claims the scheduler has selected another
+// node.
+func (c *Cluster) Rescheduled() int {
+	c.Helper()
+	return c.counted("scheduler_volume_binding_rescheduling_events_total", "", "")
+}
+
 // counted returns the sum of a counter over the values of a label with the prefix.
+// No label is for a counter without labels.
 func (c *Cluster) counted(metric, label, prefix string) int {
 	c.Helper()
 	families, err := legacyregistry.DefaultGatherer.Gather()
@@ -144,6 +154,9 @@ func (c *Cluster) counted(metric, label, prefix string) int {
 			continue
 		}
 		for _, m := range family.GetMetric() {
+			if label == "" {
+				sum += m.GetCounter().GetValue()
+			}
 			for _, pair := range m.GetLabel() {
 				if pair.GetName() == label && strings.HasPrefix(pair.GetValue(), prefix) {
 					sum += m.GetCounter().GetValue()

@@ -60,6 +60,22 @@ func claimSpec(class, size string) corev1.PersistentVolumeClaimSpec {
 	}
 }
 
+// Claim returns a claim.
+func (c *Cluster) Claim(name string) *corev1.PersistentVolumeClaim {
+	c.Helper()
+	claim, err := c.Client().CoreV1().PersistentVolumeClaims(c.Namespace).Get(c, name, metav1.GetOptions{})
+	c.ExpectNoError(err, "get claim")
+	return claim
+}
+
+// Volume returns the volume of a bound claim.
+func (c *Cluster) Volume(claim string) *corev1.PersistentVolume {
+	c.Helper()
+	volume, err := c.Client().CoreV1().PersistentVolumes().Get(c, c.Claim(claim).Spec.VolumeName, metav1.GetOptions{})
+	c.ExpectNoError(err, "get volume")
+	return volume
+}
+
 // Pod describes a pod.
 type Pod struct {
 	Name string

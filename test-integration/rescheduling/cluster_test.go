@@ -1,0 +1,75 @@
+package rescheduling
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"k8s.io/kubernetes/test/utils/ktesting"
+
+	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/modeldriver"
+)
+
+const (
+	// class is the storage class of a driver that can rebuild volumes.
+	class      = "rebuilt"
+	driverName = "rebuilds.example.com"
+)
+
+// start starts a control plane in which drivers may change the node affinity of
+// volumes.
+func start(t *testing.T, options clustertest.Options) *clustertest.Cluster {
+	t.Helper()
+	options.ServerFlags = append(options.ServerFlags, "--feature-gates=MutablePVNodeAffinity=true")
+	return clustertest.StartWith(ktesting.Init(t), options)
+}
+
+// local returns a driver that can rebuild volumes: node-1 has the first pools, and
+// so on. The sizes are in GiB.
+func local(nodes ...[]int64) modeldriver.Config {
+	config := modeldriver.Config{Name: driverName, Classes: []string{class}, Rebuilding: true}
+	for i, sizes := range nodes {
+		config.Segments = append(config.Segments, modeldriver.Segment{
+			Labels: clustertest.OnNode(fmt.Sprintf("node-%d", i+1)),
+			Pools:  modeldriver.GiB(sizes...),
+		})
+	}
+	return config
+}
+
+// app is a pod of a StatefulSet: its claim outlives it.
+var app = clustertest.Pod{Name: "app-0", Claims: []string{"data-app-0"}}
+
+// startApp starts app on node-1, with a volume of this size.
+func startApp(c *clustertest.Cluster, size string) {
+	c.Helper()
+	c.CreateClaim(app.Claims[0], class, size)
+	first := app
+	first.NodeSelector = clustertest.OnNode("node-1")
+	c.CreatePod(first)
+	c.ExpectNode(app.Name, "node-1")
+}
+
+// drain cordons node-1 and evicts its pods.
+func drain(c *clustertest.Cluster) {
+	c.Helper()
+	c.Cordon("node-1")
+	c.Evict("node-1")
+}
+
+// expectVolumes checks how many volumes the nodes have, and that the scheduler has
+// asked for none where there was no room.
+func expectVolumes(c *clustertest.Cluster, driver *modeldriver.Driver, want ...int) {
+	c.Helper()
+	c.Eventually(func(context.Context) error {
+		if got := driver.Volumes(); !slices.Equal(got, want) {
+			return fmt.Errorf("volumes of the nodes: %v, want %v", got, want)
+		}
+		return nil
+	})
+	if n := driver.Failed(); n != 0 {
+		c.Errorf("%d volumes were asked for where there was no room, want none", n)
+	}
+}

@@ -1,0 +1,54 @@
+package rescheduling
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	st "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	"capacityv2.internal/test-integration/clustertest"
+)
+
+// preferring returns the same pod, which would rather go to a node.
+func preferring(pod clustertest.Pod, node string) clustertest.Pod {
+	pod.With = func(pod *st.PodWrapper) {
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 100, Preference: corev1.NodeSelectorTerm{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: clustertest.NodeLabel, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+			}}},
+		}}
+	}
+	return pod
+}
+
+// TestSchedulerRestart: a scheduler ends after it has selected another node for a
+// claim, and before it has bound the pod. The next one sends the pod to that node,
+// although the driver has not rebuilt the volume, and a node without room looks
+// better.
+func TestSchedulerRestart(t *testing.T) {
+	c, binding := startHolding(t, "node-2", false)
+	c.CreateNodes(3)
+	driver := c.StartDriver(local([]int64{100}, []int64{100}, []int64{99}))
+	startApp(c, "100Gi")
+	data, rescheduled := observe(c, "data-app-0"), c.Rescheduled()
+	drain(c)
+	c.CreatePod(preferring(app, "node-3"))
+	binding.wait(c)
+	c.StopScheduler()
+	data.expect(c, "node-1", "node-2")
+	placed, err := c.Placed(c)
+	c.ExpectNoError(err, "list pods")
+	if len(placed) != 0 {
+		c.Fatalf("nodes of the pods: %v, want none", placed)
+	}
+
+	c.StartScheduler()
+	c.ExpectNode(app.Name, "node-2")
+	expectVolumes(c, driver, 0, 1, 0)
+	expectAffinity(c, "data-app-0", "node-2")
+	data.expect(c, "node-1", "node-2")
+	// The second decision has nothing to move.
+	if got := c.Rescheduled() - rescheduled; got != 1 {
+		c.Errorf("%d claims were rescheduled, want 1", got)
+	}
+}
