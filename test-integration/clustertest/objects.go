@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	st "k8s.io/kubernetes/pkg/scheduler/testing"
+	volumeutil "k8s.io/kubernetes/pkg/volume/util"
 )
 
 // NodeLabel is the label whose value is the name of the node.
@@ -21,6 +22,8 @@ func OnNode(name string) map[string]string { return map[string]string{NodeLabel:
 func (c *Cluster) CreateNode(name string, labels map[string]string) {
 	c.Helper()
 	node := st.MakeNode().Name(name).Label(NodeLabel, name).
+		// As kubelet does by default.
+		Annotation(volumeutil.ControllerManagedAttachAnnotation, "true").
 		Capacity(map[corev1.ResourceName]string{corev1.ResourcePods: "1000", corev1.ResourceCPU: "1000", corev1.ResourceMemory: "1000Gi"})
 	for key, value := range labels {
 		node.Label(key, value)
