@@ -19,11 +19,13 @@ import (
 // hold is the name of a plugin.
 const hold = "Hold"
 
-// holdPlugin holds up binding a pod to a node once.
+// holdPlugin holds up binding a pod to a node once, and lets it fail then if there is
+// an error.
 type holdPlugin struct {
 	node    string
 	reached atomic.Bool
 	goOn    chan struct{}
+	fail    error
 }
 
 var _ fwk.PreBindPlugin = &holdPlugin{}
@@ -44,7 +46,7 @@ func (p *holdPlugin) PreBind(ctx context.Context, _ fwk.CycleState, _ *corev1.Po
 	}
 	select {
 	case <-p.goOn:
-		return nil
+		return fwk.AsStatus(p.fail)
 	case <-ctx.Done():
 		return fwk.AsStatus(ctx.Err())
 	}

@@ -1,0 +1,26 @@
+package rescheduling
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestFailedBindingBeforeRebuild: binding a pod fails after another node was selected
+// for its claim, and before the driver is asked to rebuild the volume there. The node
+// that the pod would rather use has no room.
+func TestFailedBindingBeforeRebuild(t *testing.T) {
+	c, binding := startHolding(t, "node-2", false)
+	binding.fail = errors.New("fails once")
+	c.CreateNodes(3)
+	driver := c.StartDriver(local([]int64{100}, []int64{100}, []int64{99}))
+	startApp(c, "100Gi")
+	data := observe(c, "data-app-0")
+	drain(c)
+	c.CreatePod(preferring(app, "node-3"))
+	binding.wait(c)
+	data.expect(c, "node-1", "node-2")
+
+	close(binding.goOn)
+	c.ExpectNode(app.Name, "node-2")
+	expectVolumes(c, driver, 0, 1, 0)
+}
