@@ -12,6 +12,7 @@ help: ## List the verbs
 	@echo "  BASE=v…             the base that make rebase moves to; FORECAST=1 goes on after a conflict"
 	@echo "  SCOPE=all           make codegen runs every generator"
 	@echo "  KUBERNETES_SRC=…    a git checkout at the tag, instead of Go modules (make tree)"
+	@echo "  NODES=…             how many nodes, 1 to 9 (make up; default: 1)"
 	@echo "  CLUSTER_MODE=…      full or control-plane (make up; default: full where the kubelet can run)"
 	@echo "  PLATFORMS=…         such as linux/amd64,linux/arm64 (make release; default: this machine's)"
 

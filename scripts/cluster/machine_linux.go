@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
@@ -12,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"capacityv2.internal/scripts/progress"
 )
 
 // namespaces are what a node has of its own.
@@ -40,6 +43,19 @@ func nodeObstacle(hostNamespaces bool) string {
 		}
 	}
 	return ""
+}
+
+// requireBridge refuses where the nodes cannot be connected.
+func requireBridge(nodes int) error {
+	if nodes < 2 {
+		return nil
+	}
+	cmd := exec.Command("ip", "link", "add", bridge, "type", "bridge")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return progress.Refuse(fmt.Sprintf("no bridge for %d nodes: %v: %s", nodes, err, bytes.TrimSpace(out)), "a kernel that has bridges", "modprobe bridge, or make up NODES=1")
+	}
+	return nil
 }
 
 // hierarchy is a mounted control group file system.

@@ -11,6 +11,8 @@ import (
 // nodeObstacle says what keeps a node from running on this machine.
 func nodeObstacle(bool) string { return "the kubelet runs on Linux only, this is " + runtime.GOOS }
 
+func requireBridge(int) error { return nil }
+
 func makeGroup(string, *state, func() error) error { return errors.ErrUnsupported }
 
 func removeGroup(string) error { return nil }

@@ -11,7 +11,7 @@ import (
 type Mode string
 
 const (
-	// ModeFull is the control plane and one node in namespaces of their own.
+	// ModeFull is the control plane and its nodes in namespaces of their own.
 	ModeFull Mode = "full"
 	// ModeHost is the control plane and one node on the host itself, with the
 	// user's container runtime.
@@ -20,11 +20,11 @@ const (
 	ModeControlPlane Mode = "control-plane"
 )
 
-// Describe says in a few words what the mode is.
-func (m Mode) Describe() string {
+// Describe says in a few words what runs in the mode.
+func (m Mode) Describe(nodes int) string {
 	switch m {
 	case ModeFull:
-		return "control plane and one node, in namespaces of their own"
+		return "control plane and " + countNodes(nodes) + ", in namespaces of their own"
 	case ModeHost:
 		return "control plane and one node on this host, with the container runtime that CONTAINER_RUNTIME_ENDPOINT names"
 	}
@@ -44,14 +44,18 @@ type Options struct {
 	// RuntimeEndpoint is the user's container runtime, a unix:// address. Empty
 	// means a containerd of ours.
 	RuntimeEndpoint string
+	// Nodes is the number of nodes. Empty means DefaultNodes, or as many as the
+	// cluster has that runs already.
+	Nodes        string
+	DefaultNodes int
 	// Tree is the Kubernetes tree whose script runs, and Components the folder
 	// of its components. Empty means the workspace's own.
 	Tree, Components string
 }
 
-// OptionsFromEnv reads CLUSTER_MODE and CONTAINER_RUNTIME_ENDPOINT.
+// OptionsFromEnv reads CLUSTER_MODE, CONTAINER_RUNTIME_ENDPOINT and NODES.
 func OptionsFromEnv(gates string) Options {
-	return Options{Gates: gates, Mode: os.Getenv("CLUSTER_MODE"), RuntimeEndpoint: os.Getenv("CONTAINER_RUNTIME_ENDPOINT")}
+	return Options{Gates: gates, Mode: os.Getenv("CLUSTER_MODE"), RuntimeEndpoint: os.Getenv("CONTAINER_RUNTIME_ENDPOINT"), Nodes: os.Getenv("NODES")}
 }
 
 // chooseMode returns the mode for the wishes on a machine where obstacle is what

@@ -30,12 +30,24 @@ type node struct {
 func newNode(clusterDir string, network netip.Prefix, i int) *node {
 	base := network.Addr().As4()
 	at := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{base[0], base[1], base[2], byte(n)}) }
-	name := fmt.Sprintf("node%d", i)
+	name := nodeName(i)
 	return &node{
 		Name: name, Dir: filepath.Join(clusterDir, name),
 		Address: netip.PrefixFrom(at(1+i), network.Bits()), Gateway: at(1),
 		Pods: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 88, byte(i), 0}), 24),
 	}
+}
+
+// nodeName returns the name of the node number i, from 1.
+func nodeName(i int) string { return fmt.Sprintf("node%d", i) }
+
+// newNodes returns the nodes of a cluster.
+func newNodes(clusterDir string, network netip.Prefix, count int) []*node {
+	var nodes []*node
+	for i := range count {
+		nodes = append(nodes, newNode(clusterDir, network, i+1))
+	}
+	return nodes
 }
 
 func (n *node) path(elem ...string) string {
@@ -84,24 +96,51 @@ type nodeSpec struct {
 	Images []string
 	// Log takes what the first process says, ContainerdLog what containerd does.
 	Log, ContainerdLog string
-	// Script is the program of the node, with its environment.
-	Script    []string
-	ScriptDir string
-	ScriptEnv []string
-	ScriptLog string
+	// Ports are the names of the links that lead to other nodes.
+	Ports []string
+	// Routes lead to the pods of other nodes.
+	Routes []route
+	// Joins is set for a node that waits for the first one before its programs
+	// start. The node ends with the first of them.
+	Joins    bool
+	Env      []string
+	Programs []program
+}
+
+// route leads to a network through an address.
+type route struct {
+	To  netip.Prefix
+	Via netip.Addr
+}
+
+// program is a program that a node runs.
+type program struct {
+	Args     []string
+	Dir, Log string
 }
 
 // prepare makes the node's folders and files and returns the spec without its
-// program.
-func (n *node) prepare(bin, pauseImage string) (*nodeSpec, error) {
+// programs. all are the nodes of the cluster.
+func (n *node) prepare(bin, pauseImage string, all []*node) (*nodeSpec, error) {
 	spec := &nodeSpec{Node: *n, Bin: bin, Folders: n.folders(filepath.Join(bin, "cni"))}
 	for _, m := range spec.Folders {
 		if err := os.MkdirAll(m.From, 0o755); err != nil {
 			return nil, err
 		}
 	}
+	hosts := "127.0.0.1 localhost\n::1 localhost\n"
+	for i, other := range all {
+		hosts += fmt.Sprintf("%s %s\n", other.Address.Addr(), other.Name)
+		if other == n {
+			continue
+		}
+		spec.Routes = append(spec.Routes, route{To: other.Pods, Via: other.Address.Addr()})
+		if n == all[0] {
+			spec.Ports = append(spec.Ports, all[i].Name)
+		}
+	}
 	files := map[string]string{
-		"hosts":                     fmt.Sprintf("127.0.0.1 localhost\n::1 localhost\n%s %s\n", n.Address.Addr(), n.Name),
+		"hosts":                     hosts,
 		"resolv.conf":               "",
 		"cni-conf/10-node.conflist": cniConfig(n.Pods),
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,12 +20,37 @@ import (
 	"capacityv2.internal/scripts/workspace"
 )
 
-// startNode starts the node's first process in namespaces of its own and connects
-// it to the host by a pair of links. All is recorded in st before the process
-// goes on. The caller waits for the returned command.
-func startNode(ctx context.Context, ws workspace.Workspace, n *node, spec *nodeSpec, st *state, log io.Writer) (*exec.Cmd, error) {
-	save := func() error { return st.save(ws) }
-	file, err := spec.write()
+// startNodes starts the first process of each node in namespaces of its own, and
+// connects the nodes. All is recorded in st before the processes go on.
+func startNodes(ctx context.Context, ws workspace.Workspace, specs []*nodeSpec, st *state, l *launched, log io.Writer) error {
+	var pids []int
+	for _, spec := range specs {
+		gate, err := spec.start(ws, st, l)
+		if err != nil {
+			return err
+		}
+		l.gates = append(l.gates, gate)
+		pids = append(pids, st.Processes[0].PID)
+	}
+	st.Link = "cap-" + st.ID
+	if err := st.save(ws); err != nil {
+		return err
+	}
+	for _, args := range linkCommands(st.Link, specs, pids) {
+		if err := (run.Cmd{Name: "ip", Args: strings.Fields(args), Log: log}).Run(ctx); err != nil {
+			return err
+		}
+	}
+	err := l.tell()
+	_ = l.gates[0].Close()
+	l.gates = l.gates[1:]
+	return err
+}
+
+// start starts the node's first process, which waits at the returned gate, and
+// records it as the first one to end: the control plane comes last.
+func (s *nodeSpec) start(ws workspace.Workspace, st *state, l *launched) (*os.File, error) {
+	file, err := s.write()
 	if err != nil {
 		return nil, err
 	}
@@ -36,42 +62,27 @@ func startNode(ctx context.Context, ws workspace.Workspace, n *node, spec *nodeS
 	if err != nil {
 		return nil, err
 	}
-	defer open.Close()
-	nodeLog, err := os.Create(spec.Log)
+	defer gate.Close()
+	nodeLog, err := os.Create(s.Log)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, open.Close())
 	}
 	defer nodeLog.Close()
 	cmd := exec.Command(exe, InitVerb, file)
-	cmd.Dir, cmd.Env = ws.Root, spec.ScriptEnv
+	cmd.Dir, cmd.Env = ws.Root, s.Env
 	cmd.Stdout, cmd.Stderr = nodeLog, nodeLog
 	cmd.ExtraFiles = []*os.File{gate}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Setsid: true}
-	err = cmd.Start()
-	gate.Close()
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", s.Node.Name, err), open.Close())
+	}
+	l.watch(s.Node.Name, cmd)
+	p, err := newProcess(s.Node.Name, cmd.Process.Pid, st.ID)
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", n.Name, err)
+		return nil, errors.Join(err, open.Close())
 	}
-	p, err := newProcess(n.Name, cmd.Process.Pid, st.ID)
-	if err != nil {
-		return cmd, err
-	}
-	st.Processes = append(st.Processes, p)
-	st.Link = "cap-" + st.ID
-	if err := save(); err != nil {
-		return cmd, err
-	}
-	for _, args := range []string{
-		fmt.Sprintf("link add %s type veth peer name eth0 netns %d", st.Link, p.PID),
-		fmt.Sprintf("address add %s/%d dev %s", n.Gateway, n.Address.Bits(), st.Link),
-		fmt.Sprintf("link set %s up", st.Link),
-	} {
-		if err := (run.Cmd{Name: "ip", Args: strings.Fields(args), Log: log}).Run(ctx); err != nil {
-			return cmd, err
-		}
-	}
-	_, err = open.Write([]byte("go"))
-	return cmd, err
+	st.Processes = slices.Insert(st.Processes, 0, p)
+	return open, st.save(ws)
 }
 
 // write writes the spec into the node's folder and returns the file.
@@ -84,16 +95,26 @@ func (s *nodeSpec) write() (string, error) {
 	return file, os.WriteFile(file, b, 0o644)
 }
 
+// told waits for the word to go on. Where the gate was closed without it, who
+// started us is gone, and knows nothing of us.
+func told(gate io.Reader) error {
+	if _, err := io.ReadFull(gate, make([]byte, len(goOn))); err != nil {
+		return fmt.Errorf("not told to go on: %w", err)
+	}
+	return nil
+}
+
 // NodeInit is the first process of a node: it makes the node out of the empty
-// namespaces that it was started in, runs the node's program, and ends with it.
-// When it ends, the kernel ends all that is left of the node.
+// namespaces that it was started in, runs the node's programs, and ends with the
+// first of them. When it ends, the kernel ends all that is left of the node.
 func NodeInit(ctx context.Context, specFile string) error {
 	if os.Getpid() != 1 {
 		return errors.New("this verb is the first process of a cluster's node, and not for use by hand")
 	}
-	// Closed without a word: who started us is gone, and knows nothing of us.
-	if n, _ := os.NewFile(3, "gate").Read(make([]byte, 2)); n == 0 {
-		return errors.New("not told to go on")
+	syscall.CloseOnExec(3)
+	gate := os.NewFile(3, "gate")
+	if err := told(gate); err != nil {
+		return err
 	}
 	b, err := os.ReadFile(specFile)
 	if err != nil {
@@ -113,15 +134,12 @@ func NodeInit(ctx context.Context, specFile string) error {
 	if err != nil {
 		return err
 	}
-	script, err := spec.startScript()
-	if err != nil {
-		return err
+	if spec.Joins {
+		if err := told(gate); err != nil {
+			return err
+		}
 	}
-	go func() {
-		<-ctx.Done()
-		_ = syscall.Kill(script, syscall.SIGTERM)
-	}()
-	status := reap(script)
+	err = spec.runPrograms(ctx)
 	_ = syscall.Kill(containerd, syscall.SIGTERM)
 	for range 50 { // its database closes cleanly; if not in time, so be it
 		if pid, err := syscall.Wait4(containerd, nil, syscall.WNOHANG, nil); err != nil || pid == containerd {
@@ -130,25 +148,57 @@ func NodeInit(ctx context.Context, specFile string) error {
 		time.Sleep(100 * time.Millisecond)
 	}
 	if ctx.Err() == nil {
-		return fmt.Errorf("%s ended by itself: %s", spec.Script[0], status)
+		return err
 	}
 	return nil
 }
 
-// reap collects every process that ends, as the first process has to, until pid
-// does.
-func reap(pid int) string {
+// runPrograms runs the programs until one ends, or ctx does, and ends the others.
+// The error tells which one ended.
+func (s *nodeSpec) runPrograms(ctx context.Context) error {
+	var pids []int
+	terminate := func() {
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGTERM)
+		}
+	}
+	for _, p := range s.Programs {
+		pid, err := start(p.Log, p.Dir, s.Env, p.Args[0], p.Args[1:]...)
+		if err != nil {
+			terminate()
+			return err
+		}
+		pids = append(pids, pid)
+	}
+	go func() {
+		<-ctx.Done()
+		terminate()
+	}()
+	first, status := reap(pids)
+	err := fmt.Errorf("%s ended by itself: %s", s.Programs[first].Args[0], status)
+	terminate()
+	for left := slices.Delete(slices.Clone(pids), first, first+1); len(left) > 0; {
+		i, _ := reap(left)
+		left = slices.Delete(left, i, i+1)
+	}
+	return err
+}
+
+// reap collects every process that ends, as the first process has to, until one of
+// pids does. It returns its index, and how it ended.
+func reap(pids []int) (int, string) {
 	for {
 		var ws syscall.WaitStatus
 		got, err := syscall.Wait4(-1, &ws, 0, nil)
+		i := slices.Index(pids, got)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil:
-			return err.Error()
-		case got == pid && ws.Signaled():
-			return "signal " + ws.Signal().String()
-		case got == pid:
-			return "exit code " + strconv.Itoa(ws.ExitStatus())
+			return 0, err.Error()
+		case i >= 0 && ws.Signaled():
+			return i, "signal " + ws.Signal().String()
+		case i >= 0:
+			return i, "exit code " + strconv.Itoa(ws.ExitStatus())
 		}
 	}
 }
@@ -195,13 +245,7 @@ func (s *nodeSpec) network(ctx context.Context) error {
 	if err := syscall.Sethostname([]byte(s.Node.Name)); err != nil {
 		return err
 	}
-	for _, args := range []string{
-		"link set lo up",
-		fmt.Sprintf("address add %s dev eth0", s.Node.Address),
-		"link set eth0 up",
-		// Leads nowhere, but the API server looks for it.
-		fmt.Sprintf("route add default via %s", s.Node.Gateway),
-	} {
+	for _, args := range s.networkCommands() {
 		if err := (run.Cmd{Name: "ip", Args: strings.Fields(args)}).Run(ctx); err != nil {
 			return err
 		}
@@ -262,10 +306,6 @@ func (s *nodeSpec) snapshotter() string {
 	}
 	_ = syscall.Unmount(merged, 0)
 	return "overlayfs"
-}
-
-func (s *nodeSpec) startScript() (int, error) {
-	return start(s.ScriptLog, s.ScriptDir, s.ScriptEnv, s.Script[0], s.Script[1:]...)
 }
 
 // start starts a program that [reap] waits for.

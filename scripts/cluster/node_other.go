@@ -6,13 +6,12 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os/exec"
 
 	"capacityv2.internal/scripts/workspace"
 )
 
-func startNode(context.Context, workspace.Workspace, *node, *nodeSpec, *state, io.Writer) (*exec.Cmd, error) {
-	return nil, errors.ErrUnsupported
+func startNodes(context.Context, workspace.Workspace, []*nodeSpec, *state, *launched, io.Writer) error {
+	return errors.ErrUnsupported
 }
 
 // NodeInit is the first process of a node, which only Linux can have.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 
 	"capacityv2.internal/scripts/workspace"
@@ -14,17 +15,16 @@ import (
 const gated = `read -r go <&3 && [ "$go" = go ] && exec 3<&- && exec bash "$0" "$@"`
 
 // startPlain starts the script on the host, as the leader of a session of its
-// own, so that an interrupt at the terminal does not reach it. The caller waits
-// for the returned command.
-func startPlain(ws workspace.Workspace, s script, st *state) (*exec.Cmd, error) {
+// own, so that an interrupt at the terminal does not reach it.
+func startPlain(ws workspace.Workspace, s script, st *state, l *launched) error {
 	gate, open, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer open.Close()
 	log, err := os.Create(placesOf(ws).scriptLog())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer log.Close()
 	cmd := exec.Command("bash", "-c", gated, s.path(), "-o", s.options.Components)
@@ -35,16 +35,17 @@ func startPlain(ws workspace.Workspace, s script, st *state) (*exec.Cmd, error) 
 	err = cmd.Start()
 	gate.Close()
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", s.path(), err)
+		return fmt.Errorf("start %s: %w", s.path(), err)
 	}
-	p, err := newProcess("local-up-cluster.sh", cmd.Process.Pid, st.ID)
+	l.watch(localUp, cmd)
+	p, err := newProcess(filepath.Base(localUp), cmd.Process.Pid, st.ID)
 	if err != nil {
-		return cmd, err
+		return err
 	}
 	st.Processes = append(st.Processes, p)
 	if err := st.save(ws); err != nil {
-		return cmd, err
+		return err
 	}
-	_, err = open.Write([]byte("go\n"))
-	return cmd, err
+	_, err = open.WriteString(goOn)
+	return err
 }

@@ -22,6 +22,7 @@ type Plan struct {
 	Notice string
 
 	options Options
+	nodes   int
 	ports   []port
 }
 
@@ -48,7 +49,14 @@ func Prepare(ctx context.Context, ws workspace.Workspace, o Options, r *progress
 		if p.Notice != "" {
 			s.Sayf("NOTE: %s", p.Notice)
 		}
-		s.Sayf("mode: %s (%s)", p.Mode, p.Mode.Describe())
+		before, err := StatusOf(ws)
+		if err != nil {
+			return err
+		}
+		if p.nodes, err = chooseNodes(o, p.Mode, before.Nodes); err != nil {
+			return err
+		}
+		s.Sayf("mode: %s (%s)", p.Mode, p.Mode.Describe(p.nodes))
 		if p.ports, err = choosePorts(p.Mode, os.Getenv); err != nil {
 			return err
 		}
@@ -65,6 +73,9 @@ func Prepare(ctx context.Context, ws workspace.Workspace, o Options, r *progress
 			if err := requireHost(o); err != nil {
 				return err
 			}
+		}
+		if err := requireBridge(p.nodes); err != nil {
+			return err
 		}
 		return requirePorts(ctx, p.ports)
 	})

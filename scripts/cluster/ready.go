@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,12 +18,20 @@ import (
 // scriptDone is what upstream's script prints when it has started everything.
 const scriptDone = "Local Kubernetes cluster is running"
 
-// waitReady waits until the cluster serves, its process ends, or ctx does.
-func waitReady(ctx context.Context, ws workspace.Workspace, st *state, ended <-chan error) error {
-	last := errors.New("hack/local-up-cluster.sh has not started everything")
+// waitReady waits until the cluster serves, a process of it ends, or ctx does. It
+// lets the nodes join that wait for the first one.
+func waitReady(ctx context.Context, ws workspace.Workspace, st *state, l *launched) error {
+	last := errors.New(localUp + " has not started everything")
+	told := false
 	for {
 		if b, err := os.ReadFile(placesOf(ws).scriptLog()); err == nil && bytes.Contains(b, []byte(scriptDone)) {
-			if last = ready(ctx, st); last == nil {
+			if !told {
+				if err := l.tell(); err != nil {
+					return fmt.Errorf("let the other nodes join: %w%s", err, tailOf(ws))
+				}
+				told = true
+			}
+			if last = errors.Join(ready(ctx, st), approveServing(ctx, st)); last == nil {
 				return nil
 			}
 		}
@@ -30,8 +39,8 @@ func waitReady(ctx context.Context, ws workspace.Workspace, st *state, ended <-c
 			return fmt.Errorf("%w%s", err, tailOf(ws))
 		}
 		select {
-		case err := <-ended:
-			return fmt.Errorf("hack/local-up-cluster.sh ended before the cluster was ready (%v)%s", err, tailOf(ws))
+		case err := <-l.ended:
+			return fmt.Errorf("%w%s", err, tailOf(ws))
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return ctx.Err() // the user's wish, no failure to explain
@@ -48,14 +57,18 @@ const commandFailed = `"command failed" err=`
 // componentFailed returns an error when a component has given up. Upstream's
 // script waits a minute for it all the same.
 func componentFailed(ws workspace.Workspace) error {
-	for _, c := range Components() {
-		b, err := os.ReadFile(filepath.Join(placesOf(ws).logs(), c+".log"))
+	logs, err := filepath.Glob(filepath.Join(placesOf(ws).logs(), "*.log"))
+	if err != nil {
+		return err
+	}
+	for _, log := range logs {
+		b, err := os.ReadFile(log)
 		if err != nil {
-			continue // not started yet, or not in this mode
+			return err
 		}
 		if _, reason, ok := strings.Cut(string(b), commandFailed); ok {
 			reason, _, _ = strings.Cut(reason, "\n")
-			return fmt.Errorf("%s cannot start: %.500s", c, reason)
+			return fmt.Errorf("%s cannot start: %.500s", strings.TrimSuffix(filepath.Base(log), ".log"), reason)
 		}
 	}
 	return nil
@@ -66,7 +79,10 @@ func componentFailed(ws workspace.Workspace) error {
 func tailOf(ws workspace.Workspace) string {
 	p := placesOf(ws)
 	var s strings.Builder
-	for _, f := range []string{p.nodeLog("node1"), p.scriptLog(), filepath.Join(p.logs(), "kube-apiserver.log"), filepath.Join(p.logs(), "kubelet.log")} {
+	// Of each node there is what its first process says, and what its kubelet does.
+	files, _ := filepath.Glob(filepath.Join(p.logs(), "node?.log"))
+	kubelets, _ := filepath.Glob(filepath.Join(p.logs(), "*kubelet.log"))
+	for _, f := range slices.Concat(files, []string{p.scriptLog(), filepath.Join(p.logs(), "kube-apiserver.log")}, kubelets) {
 		b, err := os.ReadFile(f)
 		if err != nil || len(b) == 0 {
 			continue
@@ -81,7 +97,7 @@ func tailOf(ws workspace.Workspace) string {
 }
 
 // ready returns nil when the API server is ready, pods can be created, and the
-// node, where there is one, is ready.
+// nodes are ready.
 func ready(ctx context.Context, st *state) error {
 	if out, err := kubectl(ctx, st, "get", "--raw", "/readyz"); err != nil || string(out) != "ok" {
 		return fmt.Errorf("/readyz: %s %w", out, err)
@@ -92,12 +108,17 @@ func ready(ctx context.Context, st *state) error {
 	if !st.Mode.HasNode() {
 		return nil
 	}
+	for _, p := range st.Processes {
+		if !p.alive() {
+			return fmt.Errorf("%s has ended", p.Name)
+		}
+	}
 	out, err := kubectl(ctx, st, "get", "nodes", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`)
 	if err != nil {
 		return err
 	}
-	if string(out) != "True" {
-		return fmt.Errorf("the node is not ready: %q", out)
+	if n := strings.Count(string(out), "True"); n < st.Nodes {
+		return fmt.Errorf("%d of %s ready", n, countNodes(st.Nodes))
 	}
 	return nil
 }

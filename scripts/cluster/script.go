@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -22,6 +23,7 @@ func (p places) etcd() string       { return filepath.Join(p.dir, "etcd") }
 func (p places) tmp() string        { return filepath.Join(p.dir, "tmp") }
 func (p places) home() string       { return filepath.Join(p.dir, "home") }
 func (p places) images() string     { return filepath.Join(p.dir, "images") }
+func (p places) config() string     { return filepath.Join(p.dir, "config") }
 func (p places) programs() string   { return filepath.Join(p.dir, "programs") }
 func (p places) kubeconfig() string { return filepath.Join(p.certs(), "admin.kubeconfig") }
 func (p places) scriptLog() string  { return filepath.Join(p.logs(), "local-up-cluster.log") }
@@ -64,28 +66,45 @@ type script struct {
 	defaultRoute bool
 }
 
-func (s script) path() string { return filepath.Join(s.options.Tree, "hack", "local-up-cluster.sh") }
+// localUp is upstream's script, in the tree.
+const localUp = "hack/local-up-cluster.sh"
 
-// env is the script's whole environment: what the user's shell happens to have
-// must not decide what runs.
-func (s script) env() []string {
+func (s script) path() string { return filepath.Join(s.options.Tree, filepath.FromSlash(localUp)) }
+
+// program is the script as a node runs it.
+func (s script) program() program {
+	return program{Args: []string{"bash", s.path(), "-o", s.options.Components}, Dir: s.options.Tree, Log: placesOf(s.ws).scriptLog()}
+}
+
+// commonEnv is the environment of the script and of all that it would start: what
+// the user's shell happens to have must not decide what runs.
+func (s script) commonEnv() map[string]string {
 	p := placesOf(s.ws)
 	path := []string{p.programs(), s.ws.Bin(), s.options.Components, os.Getenv("PATH")}
 	if os.Geteuid() == 0 {
 		path = append(path, "/usr/local/sbin", "/usr/sbin", "/sbin") // iptables
 	}
-	env := map[string]string{
+	return map[string]string{
 		"PATH": strings.Join(path, string(filepath.ListSeparator)),
 		"HOME": p.home(), "TERM": "dumb", "LC_ALL": "C", "USER": userName(),
 		// Everything temporary stays in the cluster's folder.
-		"TMPDIR": p.tmp(), "TMP_DIR": filepath.Join(p.dir, "config"),
+		"TMPDIR":     p.tmp(),
+		markVariable: s.mark,
+	}
+}
+
+// env is the script's whole environment.
+func (s script) env() []string {
+	p := placesOf(s.ws)
+	env := s.commonEnv()
+	maps.Copy(env, map[string]string{
+		"TMP_DIR":  p.config(),
 		"CERT_DIR": p.certs(), "LOG_DIR": p.logs(), "ETCD_DIR": p.etcd(),
 		"FEATURE_GATES": s.options.Gates, "ALLOW_PRIVILEGED": "true",
 		// No image of a name server is there.
 		"KUBE_ENABLE_CLUSTER_DNS": "false",
 		"CONTROLPLANE_SUDO":       "", "KUBELET_SUDO": "", "PROXY_SUDO": "",
-		markVariable: s.mark,
-	}
+	})
 	for _, v := range passedOn {
 		if val := os.Getenv(v); val != "" {
 			env[v] = val
@@ -118,6 +137,11 @@ func (s script) env() []string {
 		env["KUBE_PROXY_MODE"] = "iptables"
 		env["KUBELET_RESOLV_CONF"] = s.node.path("resolv.conf")
 	}
+	return list(env)
+}
+
+// list returns an environment as programs get it.
+func list(env map[string]string) []string {
 	var list []string
 	for k, v := range env {
 		list = append(list, k+"="+v)
@@ -133,15 +157,20 @@ func (s script) nodeEnv(env map[string]string) {
 	env["POD_MANIFEST_PATH"] = filepath.Join(p.dir, "static-pods")
 	// Absolute: a percentage of a large, well-filled disk evicts pods for nothing.
 	env["EVICTION_HARD"] = "memory.available<100Mi,nodefs.available<1Gi,nodefs.inodesFree<1%"
+	env["KUBELET_FLAGS"] = strings.Join(s.kubeletFlags(filepath.Join(p.dir, "volume-plugins")), " ")
+}
+
+// kubeletFlags are those of all kubelets.
+func (s script) kubeletFlags(volumePlugins string) []string {
 	flags := []string{
 		// An image that is collected cannot be pulled again.
 		"--image-gc-high-threshold=100",
-		"--volume-plugin-dir=" + filepath.Join(p.dir, "volume-plugins"),
+		"--volume-plugin-dir=" + volumePlugins,
 	}
 	if s.cgroupV1 {
 		flags = append(flags, "--fail-cgroupv1=false")
 	}
-	env["KUBELET_FLAGS"] = strings.Join(flags, " ")
+	return flags
 }
 
 func userName() string {

@@ -18,10 +18,12 @@ type state struct {
 	// ID marks the names of interfaces and control groups.
 	ID string `json:"id"`
 	// Fingerprint stands for the components and settings that the cluster runs.
-	Fingerprint string    `json:"fingerprint"`
-	Mode        Mode      `json:"mode"`
-	Gates       string    `json:"gates"`
-	Started     time.Time `json:"started"`
+	Fingerprint string `json:"fingerprint"`
+	Mode        Mode   `json:"mode"`
+	// Nodes is 0 where only the control plane runs.
+	Nodes   int       `json:"nodes,omitempty"`
+	Gates   string    `json:"gates"`
+	Started time.Time `json:"started"`
 	// Ready is false while the cluster comes up.
 	Ready      bool   `json:"ready"`
 	Kubeconfig string `json:"kubeconfig"`

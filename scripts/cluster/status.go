@@ -10,8 +10,10 @@ import (
 
 // Status is what is known of the cluster.
 type Status struct {
-	Running    bool
-	Mode       Mode
+	Running bool
+	Mode    Mode
+	// Nodes is how many nodes the running cluster has.
+	Nodes      int
 	Kubeconfig string
 	// Gates is the value of FEATURE_GATES.
 	Gates string
@@ -29,7 +31,11 @@ func StatusOf(ws workspace.Workspace) (Status, error) {
 	if st == nil || err != nil {
 		return Status{}, err
 	}
-	return Status{Running: st.Ready && st.alive(), Mode: st.Mode, Kubeconfig: st.Kubeconfig, Gates: st.Gates, Components: st.Components, KubectlCache: cacheOf(st)}, nil
+	s := Status{Running: st.Ready && st.alive(), Mode: st.Mode, Kubeconfig: st.Kubeconfig, Gates: st.Gates, Components: st.Components, KubectlCache: cacheOf(st)}
+	if s.Running {
+		s.Nodes = st.Nodes
+	}
+	return s, nil
 }
 
 // Running reports whether any process of a cluster of this workspace lives.
@@ -48,7 +54,7 @@ func Show(ws workspace.Workspace, printf func(string, ...any)) error {
 		return errors.New("no cluster runs")
 	}
 	kubectl := relative(ws.Root, filepath.Join(s.Components, "kubectl"))
-	printf("\nthe cluster is up: %s\n", s.Mode.Describe())
+	printf("\nthe cluster is up: %s\n", s.Mode.Describe(s.Nodes))
 	printf("  kubeconfig     %s\n", relative(ws.Root, s.Kubeconfig))
 	printf("  feature gates  %s\n", s.Gates)
 	printf("  logs           %s\n", relative(ws.Root, placesOf(ws).logs()))

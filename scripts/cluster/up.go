@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
@@ -52,7 +51,7 @@ func Up(ctx context.Context, ws workspace.Workspace, p *Plan, r *progress.Report
 		}
 	}
 	r.Add(2)
-	st = &state{ID: newID(), Fingerprint: fp, Mode: p.Mode, Gates: p.options.Gates, Started: time.Now().UTC().Truncate(time.Second),
+	st = &state{ID: newID(), Fingerprint: fp, Mode: p.Mode, Nodes: p.nodes, Gates: p.options.Gates, Started: time.Now().UTC().Truncate(time.Second),
 		Kubeconfig: placesOf(ws).kubeconfig(), Components: p.options.Components}
 	err = bringUp(ctx, ws, p, st, r)
 	if err == nil {
@@ -75,6 +74,10 @@ func lookAtRunning(ctx context.Context, ws workspace.Workspace, st *state, fp st
 		if st.Fingerprint != fp || st.Mode != p.Mode {
 			return false, progress.Refuse("a cluster runs with other components, gates or another mode", "the ones to bring up, or no cluster", "make down, then make up")
 		}
+		if st.Nodes != p.nodes {
+			return false, progress.Refuse("a cluster with "+countNodes(st.Nodes)+" runs", "one with "+countNodes(p.nodes)+", or no cluster",
+				fmt.Sprintf("make down, then make up NODES=%d", p.nodes))
+		}
 		if err := ready(ctx, st); err != nil {
 			return false, progress.Refuse("a cluster runs, but does not serve: "+err.Error(), "a cluster that serves, or none", "make down, then make up; logs: "+placesOf(ws).logs())
 		}
@@ -90,8 +93,9 @@ func lookAtRunning(ctx context.Context, ws workspace.Workspace, st *state, fp st
 func bringUp(ctx context.Context, ws workspace.Workspace, p *Plan, st *state, r *progress.Reporter) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, upTime, fmt.Errorf("not ready after %s", upTime))
 	defer cancel()
-	var running *exec.Cmd
-	err := r.Step(ctx, "start "+p.Mode.Describe(), func(ctx context.Context, s *progress.Step) error {
+	l := newLaunched()
+	defer l.close()
+	err := r.Step(ctx, "start "+p.Mode.Describe(p.nodes), func(ctx context.Context, s *progress.Step) error {
 		self, err := newProcess("make up", os.Getpid(), st.ID)
 		if err != nil {
 			return err
@@ -106,18 +110,13 @@ func bringUp(ctx context.Context, ws workspace.Workspace, p *Plan, st *state, r 
 		if err := st.save(ws); err != nil {
 			return err
 		}
-		running, err = launch(ctx, ws, p, st, s)
-		return err
+		return launch(ctx, ws, p, st, l, s)
 	})
-	ended := make(chan error, 1)
-	if running != nil {
-		go func() { ended <- running.Wait() }()
-	}
 	if err != nil {
 		return err
 	}
 	return r.Step(ctx, "wait until it serves", func(ctx context.Context, s *progress.Step) error {
-		if err := waitReady(ctx, ws, st, ended); err != nil {
+		if err := waitReady(ctx, ws, st, l); err != nil {
 			return fmt.Errorf("%w\n  logs of the cluster: %s", err, placesOf(ws).logs())
 		}
 		st.Ready, st.Starter = true, process{}
@@ -126,59 +125,21 @@ func bringUp(ctx context.Context, ws workspace.Workspace, p *Plan, st *state, r 
 }
 
 // launch starts the cluster's processes, in the way of the mode.
-func launch(ctx context.Context, ws workspace.Workspace, p *Plan, st *state, s *progress.Step) (*exec.Cmd, error) {
+func launch(ctx context.Context, ws workspace.Workspace, p *Plan, st *state, l *launched, s *progress.Step) error {
 	sc := script{ws: ws, options: p.options, mode: p.Mode, ports: p.ports, mark: st.ID, cgroupV1: cgroupV1(), defaultRoute: hasDefaultRoute()}
 	switch p.Mode {
 	case ModeControlPlane:
 		if err := st.willMake(ws, flexVolumes); err != nil {
-			return nil, err
+			return err
 		}
-		return startPlain(ws, sc, st)
+		return startPlain(ws, sc, st, l)
 	case ModeHost:
 		if err := recordHost(ctx, ws, st, s.Log); err != nil {
-			return nil, err
+			return err
 		}
-		return startPlain(ws, sc, st)
+		return startPlain(ws, sc, st, l)
 	}
-	taken, err := hostNetworks()
-	if err != nil {
-		return nil, err
-	}
-	network, err := chooseNetwork(taken)
-	if err != nil {
-		return nil, err
-	}
-	image, err := PauseImage(p.options.Tree)
-	if err != nil {
-		return nil, err
-	}
-	tarball, err := writePauseImage(ctx, p.options.Tree, placesOf(ws).images(), image, s.Log)
-	if err != nil {
-		return nil, err
-	}
-	n := newNode(ws.Cluster(), network, 1)
-	sc.node, sc.cgroupRoot = n, "/capacityv2-"+st.ID
-	spec, err := n.prepare(ws.Bin(), image)
-	if err != nil {
-		return nil, err
-	}
-	spec.Log, spec.ContainerdLog = placesOf(ws).nodeLog(n.Name), placesOf(ws).containerdLog(n.Name)
-	spec.Images = []string{tarball}
-	spec.Script, spec.ScriptDir = []string{"bash", sc.path(), "-o", p.options.Components}, p.options.Tree
-	spec.ScriptEnv, spec.ScriptLog = sc.env(), placesOf(ws).scriptLog()
-	for _, m := range spec.Folders {
-		if err := st.willMake(ws, m.To); err != nil {
-			return nil, err
-		}
-		if err := os.MkdirAll(m.To, 0o755); err != nil {
-			return nil, err
-		}
-	}
-	if err := makeGroup(sc.cgroupRoot, st, func() error { return st.save(ws) }); err != nil {
-		return nil, err
-	}
-	s.Sayf("%s has the address %s, images: %s", n.Name, n.Address.Addr(), image)
-	return startNode(ctx, ws, n, spec, st, s.Log)
+	return startFull(ctx, ws, p, sc, st, l, s)
 }
 
 // willMake records the folders that are about to be made on the host for dir.

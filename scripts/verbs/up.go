@@ -10,14 +10,19 @@ import (
 )
 
 // Up applies the series, builds the components, and brings up a local cluster.
-func (a *App) Up(ctx context.Context) error {
+func (a *App) Up(ctx context.Context) error { return a.up(ctx, 1) }
+
+// up is Up with the number of nodes that is meant where the user names none.
+func (a *App) up(ctx context.Context, nodes int) error {
 	r := a.reporter("up", applySteps+1)
 	gates, err := a.featureGates()
 	if err != nil {
 		return err
 	}
 	// What would fail at the end is said before the long build.
-	plan, err := cluster.Prepare(ctx, a.WS, cluster.OptionsFromEnv(gates), r)
+	options := cluster.OptionsFromEnv(gates)
+	options.DefaultNodes = nodes
+	plan, err := cluster.Prepare(ctx, a.WS, options, r)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,62 @@
+package cluster
+
+import (
+	"context"
+	"os"
+
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/workspace"
+)
+
+// startFull starts the nodes in namespaces of their own. The first one runs
+// upstream's script; the others join when that is done.
+func startFull(ctx context.Context, ws workspace.Workspace, p *Plan, sc script, st *state, l *launched, s *progress.Step) error {
+	taken, err := hostNetworks()
+	if err != nil {
+		return err
+	}
+	network, err := chooseNetwork(taken)
+	if err != nil {
+		return err
+	}
+	image, err := PauseImage(p.options.Tree)
+	if err != nil {
+		return err
+	}
+	tarball, err := writePauseImage(ctx, p.options.Tree, placesOf(ws).images(), image, s.Log)
+	if err != nil {
+		return err
+	}
+	nodes := newNodes(ws.Cluster(), network, p.nodes)
+	var specs []*nodeSpec
+	for i, n := range nodes {
+		spec, err := n.prepare(ws.Bin(), image, nodes)
+		if err != nil {
+			return err
+		}
+		spec.Log, spec.ContainerdLog = placesOf(ws).nodeLog(n.Name), placesOf(ws).containerdLog(n.Name)
+		spec.Images = []string{tarball}
+		group := "/capacityv2-" + st.ID
+		if i == 0 {
+			sc.node, sc.cgroupRoot = n, group
+			spec.Env, spec.Programs = sc.env(), []program{sc.program()}
+		} else {
+			group += "-" + n.Name
+			spec.Joins, spec.Env, spec.Programs = true, list(sc.commonEnv()), sc.joiningPrograms(n, group)
+		}
+		if err := makeGroup(group, st, func() error { return st.save(ws) }); err != nil {
+			return err
+		}
+		s.Sayf("%s has the address %s, images: %s", n.Name, n.Address.Addr(), image)
+		specs = append(specs, spec)
+	}
+	for _, m := range specs[0].Folders { // the same for all
+		if err := st.willMake(ws, m.To); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(m.To, 0o755); err != nil {
+			return err
+		}
+	}
+	return startNodes(ctx, ws, specs, st, l, s.Log)
+}
