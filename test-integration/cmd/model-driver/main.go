@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"capacityv2.internal/test-integration/modeldriver"
+	"capacityv2.internal/test-integration/nodeplugin"
 )
 
 func main() {
@@ -35,6 +36,7 @@ func main() {
 func command() *cobra.Command {
 	var kubeconfig string
 	var pools []string
+	var kubelets string
 	config := modeldriver.Config{}
 	cmd := &cobra.Command{
 		Use:   "model-driver --pools NODE=SIZE,SIZE…",
@@ -53,7 +55,7 @@ interrupted, it says how many those were, and removes its driver, class and obje
 			if config.Segments, err = parsePools(pools); err != nil {
 				return err
 			}
-			return run(cmd.Context(), kubeconfig, config, cmd.OutOrStdout())
+			return run(cmd.Context(), kubeconfig, kubelets, config, cmd.OutOrStdout())
 		},
 	}
 	flags := cmd.Flags()
@@ -66,6 +68,7 @@ interrupted, it says how many those were, and removes its driver, class and obje
 	flags.BoolVar(&config.Thin, "thin", false, "volumes take no space, so the numbers never change")
 	flags.StringVar(&config.HostPath, "host-path", "", "make volumes of this folder of the nodes, so that pods run")
 	flags.BoolVar(&config.Rebuilding, "rebuilding", false, "rebuild volumes on the nodes of their pods, see docs/volume-rebuilding.md; not with --host-path")
+	flags.StringVar(&kubelets, "kubelets", "", "folder of a cluster that make up has started: serve its kubelets, so that pods run; not with --host-path")
 	return cmd
 }
 
@@ -93,7 +96,16 @@ func parsePools(values []string) ([]modeldriver.Segment, error) {
 	return segments, nil
 }
 
-func run(ctx context.Context, kubeconfig string, config modeldriver.Config, out io.Writer) error {
+// nodes returns the names of the nodes.
+func nodes(segments []modeldriver.Segment) []string {
+	var names []string
+	for _, segment := range segments {
+		names = append(names, segment.Labels[corev1.LabelHostname])
+	}
+	return names
+}
+
+func run(ctx context.Context, kubeconfig, kubelets string, config modeldriver.Config, out io.Writer) (err error) {
 	if kubeconfig == "" {
 		return errors.New("no cluster; expected --kubeconfig or KUBECONFIG, which make up prints")
 	}
@@ -104,6 +116,13 @@ func run(ctx context.Context, kubeconfig string, config modeldriver.Config, out 
 	client, err := kubernetes.NewForConfig(restConfig)
 	if err != nil {
 		return err
+	}
+	if kubelets != "" {
+		stop, startErr := nodeplugin.StartAll(config.Name, kubelets, nodes(config.Segments)...)
+		if startErr != nil {
+			return startErr
+		}
+		defer func() { err = errors.Join(err, stop()) }()
 	}
 	driver, err := modeldriver.Start(ctx, client, config)
 	if err != nil {
