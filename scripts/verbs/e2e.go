@@ -10,6 +10,10 @@ import (
 	"capacityv2.internal/scripts/toolchain"
 )
 
+// e2eNodes is what the tests need: a node to drain, one without room, and one that
+// gets room.
+const e2eNodes = 3
+
 // E2E runs the end-to-end tests on a local cluster. A cluster that runs already
 // is used and left alone; one that is started here is ended, whatever happens.
 func (a *App) E2E(ctx context.Context) (err error) {
@@ -17,7 +21,7 @@ func (a *App) E2E(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := a.Up(ctx); err != nil {
+	if err := a.up(ctx, e2eNodes); err != nil {
 		return err
 	}
 	if !before {

@@ -7,8 +7,9 @@
 //   - KUBECONFIG: the cluster. Required: without one nothing is tested, and that
 //     is a failure.
 //   - KUBECTL: the kubectl to test. Default: the one that was built.
-//   - CAPACITYV2_CLUSTER_MODE: "control-plane" where the cluster has no node; the
-//     tests that need one are skipped then, and only then.
+//   - CAPACITYV2_CLUSTER_MODE: "control-plane" where the cluster has no node, "host"
+//     where it cannot have more than one; the tests that need more are skipped
+//     then, and only then.
 //
 // Every test but TestPodRuns fails on a cluster whose gate is off.
 package api

@@ -76,7 +76,7 @@ func TestStory1(t *testing.T) {
 		eventually(t, time.Minute, func() error {
 			// A driver refreshes the object after each pod that uses it.
 			c.mustKubectl(t, "", "annotate", "--overwrite", "csistoragecapacity", class+"-three-disks-node1", "refreshed="+rand.String(5))
-			_, err := c.claimOnNode(t, pod+"-data-0")
+			_, err := c.claimOnNode(t, pod+"-data-0", "node1")
 			return err
 		})
 		for i := range volumes {
@@ -86,13 +86,13 @@ func TestStory1(t *testing.T) {
 	}
 }
 
-// expectSelectedNode waits until the scheduler has decided for the node, and
-// returns the claim.
+// expectSelectedNode waits until the scheduler has decided for node1, and returns
+// the claim.
 func (c *cluster) expectSelectedNode(t *testing.T, name string) *corev1.PersistentVolumeClaim {
 	t.Helper()
 	var claim *corev1.PersistentVolumeClaim
 	eventually(t, time.Minute, func() (err error) {
-		claim, err = c.claimOnNode(t, name)
+		claim, err = c.claimOnNode(t, name, "node1")
 		return err
 	})
 	return claim
@@ -100,10 +100,10 @@ func (c *cluster) expectSelectedNode(t *testing.T, name string) *corev1.Persiste
 
 // claimOnNode returns a claim, and an error if the scheduler has not decided for
 // the node.
-func (c *cluster) claimOnNode(t *testing.T, name string) (*corev1.PersistentVolumeClaim, error) {
+func (c *cluster) claimOnNode(t *testing.T, name, node string) (*corev1.PersistentVolumeClaim, error) {
 	claim, err := c.CoreV1().PersistentVolumeClaims(c.Namespace).Get(t.Context(), name, metav1.GetOptions{})
-	if err == nil && claim.Annotations[selectedNode] != "node1" {
-		err = fmt.Errorf("claim %s has the selected node %q, want node1", name, claim.Annotations[selectedNode])
+	if err == nil && claim.Annotations[selectedNode] != node {
+		err = fmt.Errorf("claim %s has the selected node %q, want %s", name, claim.Annotations[selectedNode], node)
 	}
 	return claim, err
 }

@@ -19,24 +19,12 @@ func TestStory2(t *testing.T) {
 	requireNode(t)
 	c := connect(t)
 	class := "story-2-" + c.Suffix
-	ctx, cancel := context.WithCancel(context.Background())
-	config := modeldriver.Config{
+	driver := c.startDriver(t, modeldriver.Config{
 		Name: class + ".csi.example.com", Classes: []string{class},
 		Segments:     []modeldriver.Segment{{Labels: map[string]string{corev1.LabelHostname: "node1"}, Pools: modeldriver.GiB(100)}},
 		RefreshDelay: 2 * time.Second,
 		HostPath:     "/tmp",
-	}
-	driver, err := modeldriver.Start(ctx, c, config)
-	if err != nil {
-		cancel()
-		t.Fatal(err)
-	}
-	c.cleanup(t, "driver", func(ctx context.Context) error { return modeldriver.Remove(ctx, c, config) })
-	t.Cleanup(func() {
-		cancel()
-		driver.Wait()
 	})
-	t.Cleanup(func() { c.drainDriver(t, driver) })
 
 	c.mustKubectl(t, c.readExample(t, "story-2.yaml", "story-2"), "apply", "-f", "-")
 	eventually(t, 2*time.Minute, func() error {
@@ -62,16 +50,52 @@ func TestStory2(t *testing.T) {
 	}
 }
 
+// startDriver starts a driver, and ends it with the test.
+func (c *cluster) startDriver(t *testing.T, config modeldriver.Config) *modeldriver.Driver {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	driver, err := modeldriver.Start(ctx, c, config)
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	c.cleanup(t, "driver", func(ctx context.Context) error { return modeldriver.Remove(ctx, c, config) })
+	t.Cleanup(func() {
+		cancel()
+		driver.Wait()
+	})
+	t.Cleanup(func() { c.drainDriver(t, driver) })
+	return driver
+}
+
 // drainDriver removes all pods and claims, and waits until the driver has removed
 // their volumes.
 func (c *cluster) drainDriver(t *testing.T, driver *modeldriver.Driver) {
 	ctx := context.Background()
-	if err := c.AppsV1().Deployments(c.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}, metav1.ListOptions{}); err != nil {
-		t.Error(err)
+	options := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}
+	for _, remove := range []func(context.Context, metav1.DeleteOptions, metav1.ListOptions) error{
+		c.AppsV1().Deployments(c.Namespace).DeleteCollection,
+		c.AppsV1().StatefulSets(c.Namespace).DeleteCollection,
+		c.CoreV1().Pods(c.Namespace).DeleteCollection,
+	} {
+		if err := remove(ctx, options, metav1.ListOptions{}); err != nil {
+			t.Error(err)
+		}
 	}
 	eventually(t, time.Minute, func() error {
-		if n := driver.Volumes()[0]; n != 0 {
-			return fmt.Errorf("%d volumes are left", n)
+		for segment, n := range driver.Volumes() {
+			if n != 0 {
+				return fmt.Errorf("%d volumes are left in segment %d", n, segment)
+			}
+		}
+		volumes, err := c.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, v := range volumes.Items {
+			if v.Spec.ClaimRef != nil && v.Spec.ClaimRef.Namespace == c.Namespace {
+				return fmt.Errorf("volume %s is left", v.Name)
+			}
 		}
 		return nil
 	})
