@@ -28,7 +28,8 @@ type run struct {
 	ended  map[string]bool
 	// torn is the number of pods that were deleted because a part of their volumes
 	// exists on a node without room for the others.
-	torn int
+	torn        int
+	pinnedSince map[string]time.Time
 	// roomSince is since when there is room for a pod that waits.
 	roomSince map[fit]time.Time
 
@@ -181,8 +182,14 @@ func (r *run) checkIdle() {
 	r.ExpectNoError(err, "list CSIStorageCapacity objects")
 	pinned := r.pinned()
 	now := time.Now()
-	for pod, since := range r.waiting {
-		if pinned[pod] && now.Sub(since) > expiry+backoff+slack {
+	for pod := range r.waiting {
+		since, was := r.pinnedSince[pod]
+		switch {
+		case !pinned[pod]:
+			delete(r.pinnedSince, pod)
+		case !was:
+			r.pinnedSince[pod] = now
+		case now.Sub(since) > expiry+backoff+slack:
 			delete(r.waiting, pod)
 			r.delete(pod)
 			r.torn++

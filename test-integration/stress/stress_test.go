@@ -79,7 +79,7 @@ func TestStress(t *testing.T) {
 // start starts a control plane whose scheduler has the oracle.
 func start(t *testing.T, s seed, policy config.CapacityReservationPolicy) *run {
 	t.Helper()
-	r := &run{seed: s, oracle: newOracle(policy, expiry), waiting: map[string]time.Time{}, ended: map[string]bool{}, roomSince: map[fit]time.Time{}}
+	r := &run{seed: s, oracle: newOracle(policy, expiry), waiting: map[string]time.Time{}, ended: map[string]bool{}, roomSince: map[fit]time.Time{}, pinnedSince: map[string]time.Time{}}
 	args := &config.VolumeBindingArgs{
 		BindTimeoutSeconds:  600,
 		CapacityReservation: &config.CapacityReservation{Policy: policy, TimeoutSeconds: int64(expiry.Seconds())},
