@@ -11,5 +11,6 @@
 //     where it cannot have more than one; the tests that need more are skipped
 //     then, and only then.
 //
-// Every test but TestPodRuns fails on a cluster whose gate is off.
+// Every test but TestPodRuns and TestPodWithoutRoom, which is about a single volume,
+// fails on a cluster whose gate is off.
 package api
