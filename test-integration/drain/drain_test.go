@@ -23,7 +23,7 @@ const (
 	podsPerNode = 10
 	podSize     = 10
 	// limit is the time after which a queue that is not empty is left.
-	limit = 30 * time.Second
+	limit = 20 * time.Second
 )
 
 func TestMain(m *testing.M) { apiservertest.Main(m) }
