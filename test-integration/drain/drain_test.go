@@ -98,8 +98,9 @@ func measure(b *testing.B, options clustertest.Options, driverConfig modeldriver
 		c.CreatePod(clustertest.Pod{Name: fmt.Sprintf("pod-%d", i), Claims: []string{fmt.Sprintf("claim-%d", i)}})
 	}
 	scheduled := 0
-	err := wait.PollUntilContextTimeout(c, 20*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
-		list, err := c.Client().CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{})
+	err := wait.PollUntilContextTimeout(c, 20*time.Millisecond, limit, true, func(context.Context) (bool, error) {
+		// Not with the context that is about to end: that would be an error.
+		list, err := c.Client().CoreV1().Pods(c.Namespace).List(c, metav1.ListOptions{})
 		if err != nil {
 			return false, err
 		}
