@@ -9,7 +9,6 @@ import (
 	"runtime"
 
 	"capacityv2.internal/scripts/bench"
-	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
 )
@@ -36,10 +35,7 @@ func (a *App) Bench(ctx context.Context, reportOnly bool) error {
 	if err := a.ensureApplied(ctx, r); err != nil {
 		return err
 	}
-	if err := r.Step(ctx, "build etcd", func(ctx context.Context, s *progress.Step) error {
-		_, err := cluster.Etcd(ctx, a.WS, s.Log)
-		return err
-	}); err != nil {
+	if err := r.Step(ctx, "build etcd", a.buildEtcd); err != nil {
 		return err
 	}
 	var results bytes.Buffer

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
 )
@@ -29,10 +28,7 @@ func (a *App) TestStress(ctx context.Context, o StressOptions) error {
 	if err := a.ensureApplied(ctx, r); err != nil {
 		return err
 	}
-	if err := r.Step(ctx, "build etcd", func(ctx context.Context, s *progress.Step) error {
-		_, err := cluster.Etcd(ctx, a.WS, s.Log)
-		return err
-	}); err != nil {
+	if err := r.Step(ctx, "build etcd", a.buildEtcd); err != nil {
 		return err
 	}
 	if err := r.Step(ctx, fmt.Sprintf("%d pods for each policy, with the race detector", o.Pods), func(ctx context.Context, s *progress.Step) error {

@@ -22,15 +22,8 @@ const selectedNode = "volume.kubernetes.io/selected-node"
 // scheduler. It does not wait for the PV controller's annotation: there is no
 // other driver that could take the claim.
 func (d *Driver) provision(ctx context.Context, key string) error {
-	namespace, name, err := cache.SplitMetaNamespaceKey(key)
-	if err != nil {
-		return err
-	}
-	claim, err := d.claims.PersistentVolumeClaims(namespace).Get(name)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
+	claim, err := d.claim(key)
+	if claim == nil || err != nil {
 		return err
 	}
 	nodeName := claim.Annotations[selectedNode]
@@ -52,6 +45,19 @@ func (d *Driver) provision(ctx context.Context, key string) error {
 		return nil
 	}
 	return d.createVolume(ctx, claim, segment)
+}
+
+// claim returns the claim of a key, or nil if it is gone.
+func (d *Driver) claim(key string) (*corev1.PersistentVolumeClaim, error) {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return nil, err
+	}
+	claim, err := d.claims.PersistentVolumeClaims(namespace).Get(name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return claim, err
 }
 
 // segmentOf returns the first segment that the node has access to, or -1.

@@ -89,15 +89,8 @@ func (d *Driver) placeAll() {
 // not from what has happened: a node may be usable again before the driver has
 // seen that it was not.
 func (d *Driver) place(ctx context.Context, key string) error {
-	namespace, name, err := cache.SplitMetaNamespaceKey(key)
-	if err != nil {
-		return err
-	}
-	claim, err := d.claims.PersistentVolumeClaims(namespace).Get(name)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
+	claim, err := d.claim(key)
+	if claim == nil || err != nil {
 		return err
 	}
 	current := d.segmentWith(claim.UID)

@@ -10,17 +10,17 @@ import (
 // that the pod would rather use has no room.
 func TestFailedBindingBeforeRebuild(t *testing.T) {
 	c, binding := startHolding(t, "node-2", false)
-	binding.fail = errors.New("fails once")
+	binding.Fail = errors.New("fails once")
 	c.CreateNodes(3)
 	driver := c.StartDriver(local([]int64{100}, []int64{100}, []int64{99}))
 	startApp(c, "100Gi")
 	data := observe(c, "data-app-0")
 	drain(c)
 	c.CreatePod(preferring(app, "node-3"))
-	binding.wait(c)
+	binding.Wait(c)
 	data.expect(c, "node-1", "node-2")
 
-	close(binding.goOn)
+	close(binding.GoOn)
 	c.ExpectNode(app.Name, "node-2")
 	expectVolumes(c, driver, 0, 1, 0)
 }

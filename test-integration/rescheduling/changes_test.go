@@ -19,14 +19,14 @@ func TestUncordonBeforeBinding(t *testing.T) {
 	data := observe(c, "data-app-0")
 	drain(c)
 	c.CreatePod(app)
-	binding.wait(c)
+	binding.Wait(c)
 
 	c.Uncordon("node-1")
 	expectAffinity(c, "data-app-0", "node-1")
 	// The scheduler knows that the node can be used.
 	c.CreatePod(clustertest.Pod{Name: "probe", NodeSelector: clustertest.OnNode("node-1")})
 	c.ExpectNode("probe", "node-1")
-	close(binding.goOn)
+	close(binding.GoOn)
 
 	c.ExpectNode(app.Name, "node-1")
 	data.expectUntouched(c)
@@ -44,12 +44,12 @@ func TestClaimChangesBeforeBinding(t *testing.T) {
 	data := observe(c, "data-app-0")
 	drain(c)
 	c.CreatePod(app)
-	binding.wait(c)
+	binding.Wait(c)
 
 	_, err := c.Client().CoreV1().PersistentVolumeClaims(c.Namespace).Patch(c, "data-app-0", types.MergePatchType,
 		[]byte(`{"metadata": {"labels": {"owner": "somebody"}}}`), metav1.PatchOptions{})
 	c.ExpectNoError(err, "label claim")
-	close(binding.goOn)
+	close(binding.GoOn)
 
 	c.ExpectNode(app.Name, "node-2")
 	data.expect(c, "node-1", "node-2")

@@ -34,7 +34,7 @@ func TestSchedulerRestart(t *testing.T) {
 	data, rescheduled := observe(c, "data-app-0"), c.Rescheduled()
 	drain(c)
 	c.CreatePod(preferring(app, "node-3"))
-	binding.wait(c)
+	binding.Wait(c)
 	c.StopScheduler()
 	c.Eventually(func(context.Context) error {
 		if node := c.Claim("data-app-0").Annotations[selectedNode]; node != "node-1" {

@@ -12,7 +12,7 @@ func TestFailedBindingAfterProvisioning(t *testing.T) {
 	driver := c.StartDriver(unpublished([]int64{100}))
 	stumble(c, plugin, "60Gi")
 
-	close(plugin.fail)
+	close(plugin.GoOn)
 	c.ExpectNode("stumbles", "node-1")
 	driver.Publish()
 	c.ExpectNoRoom("waits", 1)
