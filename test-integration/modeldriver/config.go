@@ -3,6 +3,7 @@ package modeldriver
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -27,6 +28,12 @@ type Config struct {
 	// Thin volumes take no space, so the published numbers never change. A
 	// volume must fit in a pool nevertheless.
 	Thin bool
+	// RoundUp makes the sizes of volumes multiples of this, if not zero. The
+	// PersistentVolumes say so.
+	RoundUp int64
+	// WorstFit puts volumes in the largest pool in which they fit. Otherwise, it is
+	// the smallest one.
+	WorstFit bool
 	// Untracked is a driver that does not publish its capacity.
 	Untracked bool
 	// Rebuilding is a driver with CSIDriver.spec.volumeRebuilding. It rebuilds a volume
@@ -51,6 +58,26 @@ type Config struct {
 	// PollInterval is the time after which the free space is compared with what is
 	// published, whether or not it is known to have changed. Zero never does.
 	PollInterval time.Duration
+	// WritesPerSecond limits the writes of capacity objects, if not zero: that many,
+	// with bursts of five. The free space is known before a write waits for its
+	// turn. external-provisioner has 1 by default.
+	WritesPerSecond float64
+	// Confirming says in an annotation which volumes the numbers include, as a patched
+	// external-provisioner does. Then each volume gets published, whether or not the
+	// numbers have changed. A driver without it leaves the annotation of another one
+	// as it is.
+	Confirming bool
+	// RefreshOnFailure publishes all segments after a volume for which there was no
+	// room, as external-provisioner does.
+	RefreshOnFailure bool
+	// VolumeDelay is the time between the creation of a volume and that of its
+	// PersistentVolume. The new free space may be published in between, as with
+	// external-provisioner.
+	VolumeDelay time.Duration
+	// Refuses returns an error for a claim whose volume cannot be created for now,
+	// although there may be room. The claim keeps its selected node and is tried again
+	// every second or so. It may be nil.
+	Refuses func(claim *corev1.PersistentVolumeClaim) error
 	// Faults decides what goes wrong with each publication. It may be nil. It is
 	// not called in parallel.
 	Faults func() Fault

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -18,10 +19,17 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+
+	"golang.org/x/time/rate"
 )
 
-// workers is the number of requests that run in parallel.
-const workers = 8
+const (
+	// workers is the number of requests that run in parallel.
+	workers = 8
+	// writeBurst is the number of writes of capacity objects that do not wait for
+	// each other. external-provisioner has the same.
+	writeBurst = 5
+)
 
 // Driver is a driver that runs.
 type Driver struct {
@@ -29,6 +37,7 @@ type Driver struct {
 	client  kubernetes.Interface
 	claims  corelisters.PersistentVolumeClaimLister
 	nodes   corelisters.NodeLister
+	volumes corelisters.PersistentVolumeLister // of a driver that confirms
 	classes map[string]bool
 	storage []*storage
 
@@ -39,6 +48,10 @@ type Driver struct {
 	// published are the objects as they were written, and older as they were before
 	// that. Only one goroutine uses them at a time.
 	published, older map[object]*storagev1.CSIStorageCapacity
+	// limiter is for writes of the objects. It may be nil.
+	limiter    *rate.Limiter
+	confirmer  *confirmer
+	confirming atomic.Bool
 
 	rebuilding rebuilding
 
@@ -59,7 +72,12 @@ func Start(ctx context.Context, client kubernetes.Interface, config Config) (*Dr
 		unattached:    newQueue[string](config.Name + "-attachments"),
 		published:     map[object]*storagev1.CSIStorageCapacity{},
 		older:         map[object]*storagev1.CSIStorageCapacity{},
+		confirmer:     newConfirmer(),
 		rebuilding:    rebuilding{refused: map[types.UID]string{}},
+	}
+	d.confirming.Store(config.Confirming)
+	if config.WritesPerSecond > 0 {
+		d.limiter = rate.NewLimiter(rate.Limit(config.WritesPerSecond), writeBurst)
 	}
 	if config.Rebuilding && config.HostPath != "" {
 		return nil, fmt.Errorf("driver %s: volumes of a folder of the nodes are not those of a CSI driver; it cannot rebuild them", config.Name)
@@ -68,7 +86,7 @@ func Start(ctx context.Context, client kubernetes.Interface, config Config) (*Dr
 		if len(segment.Pools) == 0 {
 			return nil, fmt.Errorf("driver %s: segment %v has no pools; a full one has a pool of 0 bytes", config.Name, segment.Labels)
 		}
-		d.storage = append(d.storage, newStorage(segment.Pools, config.Thin))
+		d.storage = append(d.storage, newStorage(segment.Pools, config.Thin, config.WorstFit))
 	}
 	if err := d.install(ctx); err != nil {
 		return nil, fmt.Errorf("driver %s: %w", config.Name, err)
@@ -80,7 +98,8 @@ func Start(ctx context.Context, client kubernetes.Interface, config Config) (*Dr
 }
 
 func newQueue[T comparable](name string) workqueue.TypedRateLimitingInterface[T] {
-	return workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.DefaultTypedControllerRateLimiter[T](), workqueue.TypedRateLimitingQueueConfig[T]{Name: name})
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[T](5*time.Millisecond, time.Second)
+	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[T]{Name: name})
 }
 
 // Wait returns when the driver has ended.
@@ -115,6 +134,19 @@ func (d *Driver) Publish() {
 			d.unpublished.Add(o)
 		}
 	}
+}
+
+// Confirm turns the confirmation of published numbers on or off, as if another
+// version of external-provisioner had taken over.
+func (d *Driver) Confirm(on bool) {
+	d.confirmer.restart()
+	d.confirming.Store(on)
+}
+
+// Restart forgets what a provisioner remembers, as if it had been restarted.
+func (d *Driver) Restart() {
+	d.confirmer.restart()
+	d.Publish()
 }
 
 // install creates the objects of the driver.
@@ -184,6 +216,11 @@ func (d *Driver) run(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	if d.config.Confirming {
+		volumes := factory.Core().V1().PersistentVolumes()
+		volumes.Informer()
+		d.volumes = volumes.Lister()
 	}
 	if d.config.Rebuilding {
 		if err := d.watchForRebuilding(factory); err != nil {

@@ -18,26 +18,28 @@ const (
 	// Outdated publishes what was published before the last time, and what is free
 	// after the delay, as if two writes had changed places.
 	Outdated
+	// Recreated deletes the object and creates another one, with a new UID, as
+	// external-provisioner does when segments or classes change.
+	Recreated
 )
 
-// suffer changes the numbers of an object that is about to be published as a fault
-// has it, and returns false if nothing must be published.
-func (d *Driver) suffer(o object, want *storagev1.CSIStorageCapacity) bool {
+// suffer returns what goes wrong with an object that is about to be published, and
+// changes it accordingly.
+func (d *Driver) suffer(o object, want *storagev1.CSIStorageCapacity) Fault {
 	if d.config.Faults == nil {
-		return true
+		return NoFault
 	}
-	switch d.config.Faults() {
-	case Dropped:
-		return false
+	fault := d.config.Faults()
+	switch fault {
 	case Doubled:
 		again := o
 		again.again = true
 		d.unpublished.AddAfter(again, d.config.RefreshDelay/2)
 	case Outdated:
 		if older := d.older[o]; older != nil {
-			copyNumbers(want, older)
+			copyReport(want, older)
 			d.unpublished.AddAfter(o, d.config.RefreshDelay)
 		}
 	}
-	return true
+	return fault
 }

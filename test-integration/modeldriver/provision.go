@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 )
@@ -34,17 +36,43 @@ func (d *Driver) provision(ctx context.Context, key string) error {
 	if err != nil {
 		return fmt.Errorf("get selected node: %w", err)
 	}
-	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	segment := d.segmentOf(node)
-	if segment < 0 || !d.storage[segment].allocate(claim.UID, size.Value()) {
-		klog.FromContext(ctx).Info("No room for volume", "claim", klog.KObj(claim), "node", nodeName, "size", size.String())
+	if d.config.Refuses != nil {
+		if err := d.config.Refuses(claim); err != nil {
+			return err
+		}
+	}
+	size, segment := d.sizeOf(claim), d.segmentOf(node)
+	if segment < 0 || !d.storage[segment].allocate(claim.UID, size) {
+		klog.FromContext(ctx).Info("No room for volume", "claim", klog.KObj(claim), "node", nodeName, "size", size)
 		if err := d.reschedule(ctx, claim); err != nil {
 			return err
 		}
 		d.failed.Add(1)
+		if d.config.RefreshOnFailure {
+			d.Publish()
+		}
 		return nil
 	}
+	d.confirmer.remember(object{class: *claim.Spec.StorageClassName, segment: segment}, claim.UID)
+	if d.config.VolumeDelay > 0 {
+		d.changed(segment)
+		select {
+		case <-time.After(d.config.VolumeDelay):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	return d.createVolume(ctx, claim, segment)
+}
+
+// sizeOf returns the bytes that the volume of a claim has.
+func (d *Driver) sizeOf(claim *corev1.PersistentVolumeClaim) int64 {
+	request := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	size := request.Value()
+	if unit := d.config.RoundUp; unit > 0 {
+		size = (size + unit - 1) / unit * unit
+	}
+	return size
 }
 
 // claim returns the claim of a key, or nil if it is gone.
@@ -89,7 +117,7 @@ func (d *Driver) createVolume(ctx context.Context, claim *corev1.PersistentVolum
 			Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": d.config.Name},
 		},
 		Spec: corev1.PersistentVolumeSpec{
-			Capacity:                      claim.Spec.Resources.Requests,
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: quantity(d.sizeOf(claim))},
 			AccessModes:                   claim.Spec.AccessModes,
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
 			StorageClassName:              *claim.Spec.StorageClassName,
@@ -106,7 +134,9 @@ func (d *Driver) createVolume(ctx context.Context, claim *corev1.PersistentVolum
 	switch {
 	case err == nil:
 		d.provisioned.Add(1)
-		d.changed(segment)
+		if d.config.VolumeDelay == 0 {
+			d.changed(segment)
+		}
 	case !apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("create volume: %w", err)
 	}
@@ -140,11 +170,15 @@ func (d *Driver) deleteVolume(ctx context.Context, claim types.UID) {
 		if !s.release(claim) {
 			continue
 		}
-		err := d.client.CoreV1().PersistentVolumes().Delete(ctx, volumeName(claim), metav1.DeleteOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
+		d.changed(segment)
+		// The server may be away for a while.
+		err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+			err := d.client.CoreV1().PersistentVolumes().Delete(ctx, volumeName(claim), metav1.DeleteOptions{})
+			return err == nil || apierrors.IsNotFound(err), nil
+		})
+		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Delete volume", "claim", claim)
 		}
-		d.changed(segment)
 	}
 }
 

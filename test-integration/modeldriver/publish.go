@@ -4,13 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-helpers/storage/capacity"
 )
+
+// replaces is the annotation with the version that a write replaces. The server
+// does not write an object that is the same as before.
+const replaces = "example.com/replaces"
 
 // object identifies a capacity object: a class in a segment.
 type object struct {
@@ -31,7 +40,13 @@ func (d *Driver) publishAll(ctx context.Context) error {
 	created := make([]*storagev1.CSIStorageCapacity, len(objects))
 	errs := make([]error, len(objects))
 	workqueue.ParallelizeUntil(ctx, workers, len(objects), func(i int) {
-		created[i], errs[i] = d.client.StorageV1().CSIStorageCapacities(Namespace).Create(ctx, d.capacity(objects[i]), metav1.CreateOptions{})
+		want := d.capacity(objects[i])
+		if d.confirming.Load() {
+			if errs[i] = capacity.Confirm(want, nil, nil); errs[i] != nil {
+				return
+			}
+		}
+		created[i], errs[i] = d.client.StorageV1().CSIStorageCapacities(Namespace).Create(ctx, want, metav1.CreateOptions{})
 	})
 	for i, o := range objects {
 		d.published[o] = created[i]
@@ -40,30 +55,91 @@ func (d *Driver) publishAll(ctx context.Context) error {
 }
 
 // publish updates one capacity object. As external-provisioner does, it leaves
-// out a write that would change nothing.
+// out a write that would change nothing, and it knows the free space before it
+// waits for its turn to write: the numbers may be old when they are written, and
+// one write may be for several volumes.
 func (d *Driver) publish(ctx context.Context, o object) error {
 	again := o.again
 	o.again = false
-	previous, want := d.published[o], d.capacity(o)
+	previous, confirming := d.published[o], d.confirming.Load()
+	// Before the numbers: what comes in between is in them, and not in the list.
+	var claims []types.UID
+	var news, more bool
+	var volumes []*corev1.PersistentVolume
+	if confirming {
+		volumes = d.volumesOf(o)
+		claims, news, more = d.confirmer.next(o, confirmationIn(previous), volumes)
+	}
+	want := d.capacity(o)
+	want.Annotations = maps.Clone(previous.Annotations)
+	fault := NoFault
 	switch {
 	case again:
-		copyNumbers(want, previous)
-	case sameNumbers(previous, want) || !d.suffer(o, want):
+		copyReport(want, previous)
+	case sameNumbers(previous, want) && !news:
 		return nil
+	default:
+		if confirming {
+			if err := capacity.Confirm(want, claims, d.confirmer.since(o, confirmationIn(previous), claims, volumes)); err != nil {
+				return err
+			}
+		}
+		if fault = d.suffer(o, want); fault == Dropped {
+			return nil
+		}
 	}
-	want.ResourceVersion = previous.ResourceVersion
-	// The server does not write an object that is the same as before.
-	want.Annotations = map[string]string{"example.com/replaces": previous.ResourceVersion}
-	updated, err := d.client.StorageV1().CSIStorageCapacities(Namespace).Update(ctx, want, metav1.UpdateOptions{})
+	if d.limiter != nil {
+		if err := d.limiter.Wait(ctx); err != nil {
+			return context.Canceled
+		}
+	}
+	updated, err := d.write(ctx, previous, want, fault == Recreated)
 	if err != nil {
-		return fmt.Errorf("update CSIStorageCapacity: %w", err)
+		return d.reread(ctx, o, err)
 	}
 	if !d.config.TotalOnly {
 		// What a server without the feature drops would look changed for ever.
 		updated.AvailableCapacities = want.AvailableCapacities
 	}
 	d.older[o], d.published[o] = previous, updated
+	if confirming {
+		d.confirmer.written(o, confirmationIn(updated).Claims)
+		if more {
+			d.unpublished.Add(o)
+		}
+	}
 	return nil
+}
+
+// write replaces an object, or deletes it and creates one of the same name.
+func (d *Driver) write(ctx context.Context, previous, want *storagev1.CSIStorageCapacity, recreate bool) (*storagev1.CSIStorageCapacity, error) {
+	objects := d.client.StorageV1().CSIStorageCapacities(Namespace)
+	if !recreate {
+		want.ResourceVersion = previous.ResourceVersion
+		metav1.SetMetaDataAnnotation(&want.ObjectMeta, replaces, previous.ResourceVersion)
+		updated, err := objects.Update(ctx, want, metav1.UpdateOptions{})
+		if !apierrors.IsNotFound(err) {
+			return updated, err
+		}
+		want.ResourceVersion = ""
+	} else if err := objects.Delete(ctx, want.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	return objects.Create(ctx, want, metav1.CreateOptions{})
+}
+
+// reread looks what an object is after a write that may have happened or not.
+func (d *Driver) reread(ctx context.Context, o object, failure error) error {
+	failure = fmt.Errorf("write CSIStorageCapacity: %w", failure)
+	got, err := d.client.StorageV1().CSIStorageCapacities(Namespace).Get(ctx, o.name(), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return failure
+	case err != nil:
+		return errors.Join(failure, err)
+	}
+	d.published[o] = got
+	return failure
 }
 
 func sameNumbers(a, b *storagev1.CSIStorageCapacity) bool {
@@ -72,8 +148,13 @@ func sameNumbers(a, b *storagev1.CSIStorageCapacity) bool {
 		apiequality.Semantic.DeepEqual(a.AvailableCapacities, b.AvailableCapacities)
 }
 
-func copyNumbers(to, from *storagev1.CSIStorageCapacity) {
+// copyReport copies the numbers and what confirms them.
+func copyReport(to, from *storagev1.CSIStorageCapacity) {
 	to.Capacity, to.MaximumVolumeSize, to.AvailableCapacities = from.Capacity, from.MaximumVolumeSize, from.AvailableCapacities
+	delete(to.Annotations, capacity.ConfirmationAnnotation)
+	if value, ok := from.Annotations[capacity.ConfirmationAnnotation]; ok {
+		metav1.SetMetaDataAnnotation(&to.ObjectMeta, capacity.ConfirmationAnnotation, value)
+	}
 }
 
 // capacity returns the object as it has to be now.

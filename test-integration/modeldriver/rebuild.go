@@ -148,8 +148,7 @@ func (d *Driver) rebuild(ctx context.Context, claim *corev1.PersistentVolumeClai
 	if next == current {
 		return current, nil
 	}
-	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	if next < 0 || !d.storage[next].allocate(claim.UID, size.Value()) {
+	if next < 0 || !d.storage[next].allocate(claim.UID, d.sizeOf(claim)) {
 		d.refuse(claim.UID, node.Name)
 		return current, fmt.Errorf("no room for the volume of claim %s on %s", klog.KObj(claim), node.Name)
 	}

@@ -13,8 +13,10 @@ type storage struct {
 	// free has the bytes of each pool.
 	free []int64
 	// thin pools never fill up: their volumes take space only when written.
-	thin    bool
-	volumes map[types.UID]allocation
+	thin bool
+	// worstFit takes the largest pool.
+	worstFit bool
+	volumes  map[types.UID]allocation
 }
 
 // allocation is the place of a volume.
@@ -23,12 +25,12 @@ type allocation struct {
 	size int64
 }
 
-func newStorage(pools []int64, thin bool) *storage {
-	return &storage{free: slices.Clone(pools), thin: thin, volumes: map[types.UID]allocation{}}
+func newStorage(pools []int64, thin, worstFit bool) *storage {
+	return &storage{free: slices.Clone(pools), thin: thin, worstFit: worstFit, volumes: map[types.UID]allocation{}}
 }
 
-// allocate places the volume of a claim in the smallest pool in which it fits,
-// and returns false if there is none. A volume that has a place keeps it.
+// allocate places the volume of a claim in a pool, and returns false if it fits in
+// none. A volume that has a place keeps it.
 func (s *storage) allocate(claim types.UID, size int64) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -37,7 +39,7 @@ func (s *storage) allocate(claim types.UID, size int64) bool {
 	}
 	best := -1
 	for pool, free := range s.free {
-		if free >= size && (best < 0 || free < s.free[best]) {
+		if free >= size && (best < 0 || (free > s.free[best]) == s.worstFit) {
 			best = pool
 		}
 	}

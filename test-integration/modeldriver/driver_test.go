@@ -1,0 +1,278 @@
+package modeldriver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/component-helpers/storage/capacity"
+)
+
+const node = "node-1"
+
+// fixture is a driver with one node and a client that keeps objects in memory.
+type fixture struct {
+	*testing.T
+	client *fake.Clientset
+	driver *Driver
+}
+
+func start(t *testing.T, config Config, pools ...int64) *fixture {
+	t.Helper()
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
+	config.Name, config.Classes = "driver", []string{"class"}
+	config.Segments = []Segment{{Pools: GiB(pools...)}}
+	ctx, cancel := context.WithCancel(context.Background())
+	driver, err := Start(ctx, client, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		driver.Wait()
+	})
+	return &fixture{T: t, client: client, driver: driver}
+}
+
+// claim creates a claim for which the node is selected.
+func (f *fixture) claim(name, size string) {
+	f.Helper()
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(name), Annotations: map[string]string{selectedNode: node}},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: new("class"),
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
+		},
+	}
+	if _, err := f.client.CoreV1().PersistentVolumeClaims("default").Create(f.Context(), claim, metav1.CreateOptions{}); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f *fixture) eventually(check func() error) {
+	f.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(f.Context(), 10*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+		last = check()
+		return last == nil, nil
+	})
+	if err != nil {
+		f.Fatal(last)
+	}
+}
+
+func (f *fixture) object() *storagev1.CSIStorageCapacity {
+	f.Helper()
+	object, err := f.client.StorageV1().CSIStorageCapacities(Namespace).Get(f.Context(), "class-0", metav1.GetOptions{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return object
+}
+
+// expectReport waits for these pools, in GiB, in the object, and for these claims in
+// a valid confirmation. No claims are for an object that must not have any.
+func (f *fixture) expectReport(pools []int64, claims ...types.UID) {
+	f.Helper()
+	f.eventually(func() error {
+		object := f.object()
+		var got []int64
+		for _, pool := range object.AvailableCapacities {
+			got = append(got, pool.Value()>>30)
+		}
+		confirmation, err := capacity.ConfirmationOf(object)
+		if err != nil {
+			return err
+		}
+		var listed []types.UID
+		if confirmation != nil {
+			listed = confirmation.Claims
+		}
+		slices.Sort(listed)
+		if !slices.Equal(got, pools) || !slices.Equal(listed, claims) {
+			return fmt.Errorf("published are %v with the claims %v, want %v with %v", got, listed, pools, claims)
+		}
+		return nil
+	})
+}
+
+// writes returns how often the object was updated.
+func (f *fixture) writes() int {
+	n := 0
+	for _, action := range f.client.Actions() {
+		if action.Matches("update", "csistoragecapacities") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestPools(t *testing.T) {
+	for name, tc := range map[string]struct {
+		config Config
+		want   []int64
+	}{
+		"best fit":  {want: []int64{100, 40}},
+		"worst fit": {config: Config{WorstFit: true}, want: []int64{80, 60}},
+		"rounded":   {config: Config{RoundUp: 16 << 30}, want: []int64{100, 28}},
+		"thin":      {config: Config{Thin: true}, want: []int64{100, 60}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t, tc.config, 100, 60)
+			f.claim("a", "10Gi")
+			f.claim("b", "10Gi")
+			f.eventually(func() error {
+				if n := f.driver.Provisioned(); n != 2 {
+					return fmt.Errorf("%d volumes, want 2", n)
+				}
+				return nil
+			})
+			f.expectReport(tc.want)
+			volume, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), volumeName("a"), metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := volume.Spec.Capacity.Storage().Value(), max(10<<30, tc.config.RoundUp); got != want {
+				t.Errorf("the volume has %d bytes, want %d", got, want)
+			}
+		})
+	}
+}
+
+// TestWritesPerSecond: five writes go through at once. The next one has the number
+// from before it waited, and the last one is for several volumes.
+func TestWritesPerSecond(t *testing.T) {
+	f := start(t, Config{WritesPerSecond: 1}, 100)
+	for i := range writeBurst {
+		f.claim(fmt.Sprintf("claim-%d", i), "1Gi")
+		f.expectReport([]int64{int64(99 - i)})
+	}
+	begin := time.Now()
+	f.claim("sixth", "1Gi")
+	f.eventually(func() error {
+		if f.driver.Provisioned() < 6 {
+			return errors.New("no sixth volume")
+		}
+		return nil
+	})
+	time.Sleep(100 * time.Millisecond) // the write waits
+	f.claim("seventh", "1Gi")
+	f.claim("eighth", "1Gi")
+	f.expectReport([]int64{94})
+	f.expectReport([]int64{92})
+	if took := time.Since(begin); took < time.Second {
+		t.Errorf("two more writes took %v, want more than a second", took)
+	}
+	if n := f.writes(); n != writeBurst+2 {
+		t.Errorf("%d writes, want %d", n, writeBurst+2)
+	}
+}
+
+// TestNoNews: a creation and a deletion at the same moment leave the numbers as they
+// were. Nothing is written, unless to confirm the volume.
+func TestNoNews(t *testing.T) {
+	for _, confirming := range []bool{false, true} {
+		t.Run(fmt.Sprintf("confirming=%t", confirming), func(t *testing.T) {
+			f := start(t, Config{RefreshDelay: 300 * time.Millisecond, Confirming: confirming}, 100)
+			f.claim("a", "10Gi")
+			listed := []types.UID(nil)
+			if confirming {
+				listed = append(listed, "a")
+			}
+			f.expectReport([]int64{90}, listed...)
+			writes := f.writes()
+			if err := f.client.CoreV1().PersistentVolumeClaims("default").Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			f.claim("b", "10Gi")
+			if confirming {
+				f.expectReport([]int64{90}, "a", "b")
+				return
+			}
+			time.Sleep(time.Second)
+			if n := f.writes() - writes; n != 0 {
+				t.Errorf("%d writes, want none", n)
+			}
+		})
+	}
+}
+
+// TestConfirmation: a list goes on after a restart, becomes invalid when an older
+// version takes over, and valid again.
+func TestConfirmation(t *testing.T) {
+	f := start(t, Config{Confirming: true}, 100)
+	f.expectReport([]int64{100})
+	f.claim("a", "10Gi")
+	f.expectReport([]int64{90}, "a")
+	f.driver.Restart()
+	f.claim("b", "10Gi")
+	f.expectReport([]int64{80}, "a", "b")
+
+	f.driver.Confirm(false)
+	f.claim("c", "10Gi")
+	f.eventually(func() error {
+		if _, err := capacity.ConfirmationOf(f.object()); !errors.Is(err, capacity.ErrOutdated) {
+			return fmt.Errorf("got %v, want an outdated confirmation", err)
+		}
+		return nil
+	})
+	f.driver.Confirm(true)
+	f.claim("d", "10Gi")
+	// An API server would have dated c, which would be listed as a young volume.
+	f.expectReport([]int64{60}, "a", "b", "d")
+}
+
+// TestFailure: a volume for which there is no room has the class published again,
+// if the driver is like that.
+func TestFailure(t *testing.T) {
+	f := start(t, Config{RefreshDelay: time.Hour, RefreshOnFailure: true}, 100)
+	f.claim("a", "60Gi")
+	f.eventually(func() error {
+		if f.driver.Provisioned() == 0 {
+			return errors.New("no volume")
+		}
+		return nil
+	})
+	f.expectReport([]int64{100})
+	f.claim("b", "60Gi")
+	f.expectReport([]int64{40})
+	if n := f.driver.Failed(); n != 1 {
+		t.Errorf("%d volumes had no room, want 1", n)
+	}
+}
+
+// TestRecreated: the object of the same name is another one.
+func TestRecreated(t *testing.T) {
+	f := start(t, Config{Faults: func() Fault { return Recreated }}, 100)
+	f.claim("a", "10Gi")
+	f.expectReport([]int64{90})
+	if n := f.writes(); n != 0 {
+		t.Errorf("%d updates, want none", n)
+	}
+}
+
+// TestVolumeDelay: what is free gets published before there is a PersistentVolume.
+func TestVolumeDelay(t *testing.T) {
+	f := start(t, Config{VolumeDelay: time.Second, Confirming: true}, 100)
+	f.claim("a", "10Gi")
+	f.expectReport([]int64{90}, "a")
+	if n := f.driver.Provisioned(); n != 0 {
+		t.Errorf("%d PersistentVolumes, want none so far", n)
+	}
+	f.eventually(func() error {
+		if n := f.driver.Provisioned(); n != 1 {
+			return fmt.Errorf("%d PersistentVolumes, want 1", n)
+		}
+		return nil
+	})
+}
