@@ -12,9 +12,9 @@ import (
 // VolumeAttachments. It ends with the test.
 func (c *Cluster) StartAttachDetach() {
 	c.Helper()
-	factory := informers.NewSharedInformerFactory(c.Client(), 0)
+	factory := informers.NewSharedInformerFactory(c.clients.Client(), 0)
 	core, storage := factory.Core().V1(), factory.Storage().V1()
-	controller, err := attachdetach.NewAttachDetachController(c, c.Client(),
+	controller, err := attachdetach.NewAttachDetachController(c, c.clients.Client(),
 		core.Pods(), core.Nodes(), core.PersistentVolumeClaims(), core.PersistentVolumes(),
 		storage.CSINodes(), storage.CSIDrivers(), storage.VolumeAttachments(),
 		csi.ProbeVolumePlugins(), nil, false, 5*time.Second, false, attachdetach.DefaultTimerConfig)

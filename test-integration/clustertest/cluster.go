@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/rest"
 	clientktesting "k8s.io/kubernetes/test/utils/client-go/ktesting"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
@@ -16,7 +17,6 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
-	"k8s.io/kubernetes/test/integration/util"
 
 	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/modeldriver"
@@ -32,9 +32,18 @@ type Cluster struct {
 	// Namespace is where its pods and claims are.
 	Namespace string
 
-	options       Options
-	running       *sync.WaitGroup
-	stopScheduler func()
+	options Options
+	running *sync.WaitGroup
+	// components is the way of drivers and controllers to the server, over which
+	// clients connects them.
+	components *link
+	clients    clientktesting.TContext
+	// scheduler is the one that runs, and standby waits for its lease. leases is
+	// how many have asked for it.
+	scheduler, standby *process
+	leases             int
+	// unseen is set when the scheduler may not know yet what was created.
+	unseen bool
 }
 
 // Options are what differs from the defaults of a control plane.
@@ -49,6 +58,8 @@ type Options struct {
 	// ServerFlags are flags of the API server. Feature gates are for the scheduler,
 	// too.
 	ServerFlags []string
+	// Lease has the scheduler run only while it has a lease.
+	Lease bool
 	// Plugins are those of the scheduler that are not in its tree.
 	Plugins frameworkruntime.Registry
 	// Configure changes the configuration of the scheduler, if not nil.
@@ -84,6 +95,9 @@ func StartWith(tCtx ktesting.TContext, options Options) *Cluster {
 		options:   options,
 		running:   &running,
 	}
+	var restConfig *rest.Config
+	c.components, restConfig = newLink(server.Config)
+	c.clients = clientktesting.WithRESTConfig(tCtx, restConfig)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}
 	_, err := c.Client().CoreV1().Namespaces().Create(c, namespace, metav1.CreateOptions{})
 	c.ExpectNoError(err, "create namespace")
@@ -92,21 +106,6 @@ func StartWith(tCtx ktesting.TContext, options Options) *Cluster {
 	c.StartScheduler()
 	return c
 }
-
-// StartScheduler starts the scheduler. It is for one that was stopped.
-func (c *Cluster) StartScheduler() {
-	c.Helper()
-	tCtx := c.WithCancel()
-	_, _, done := util.StartSchedulerWithDone(tCtx, c.schedulerConfig(), c.options.Plugins)
-	c.running.Go(func() { <-done })
-	c.stopScheduler = func() {
-		tCtx.Cancel("scheduler is stopped")
-		<-done
-	}
-}
-
-// StopScheduler ends the scheduler without waiting for what it is about to bind.
-func (c *Cluster) StopScheduler() { c.stopScheduler() }
 
 // schedulerConfig returns the default configuration, with the options as far as
 // the feature gate is on.
@@ -136,10 +135,10 @@ func (c *Cluster) schedulerConfig() *config.KubeSchedulerConfiguration {
 // claims of generic ephemeral volumes.
 func (c *Cluster) startControllers() {
 	c.Helper()
-	factory := informers.NewSharedInformerFactory(c.Client(), 0)
+	factory := informers.NewSharedInformerFactory(c.clients.Client(), 0)
 	core := factory.Core().V1()
 	volumes, err := persistentvolume.NewController(c, persistentvolume.ControllerParameters{
-		KubeClient: c.Client(),
+		KubeClient: c.clients.Client(),
 		// As upstream's tests of volume scheduling: an update that met a
 		// conflict is tried again after this time.
 		SyncPeriod:                5 * time.Second,
@@ -151,7 +150,7 @@ func (c *Cluster) startControllers() {
 		EnableDynamicProvisioning: true,
 	})
 	c.ExpectNoError(err, "create the PV controller")
-	ephemerals, err := ephemeral.NewController(c, c.Client(), core.Pods(), core.PersistentVolumeClaims())
+	ephemerals, err := ephemeral.NewController(c, c.clients.Client(), core.Pods(), core.PersistentVolumeClaims())
 	c.ExpectNoError(err, "create the ephemeral volume controller")
 	factory.StartWithContext(c)
 	factory.WaitForCacheSyncWithContext(c)
@@ -166,7 +165,8 @@ func (c *Cluster) startControllers() {
 // StartDriver starts a driver. It ends with the test.
 func (c *Cluster) StartDriver(config modeldriver.Config) *modeldriver.Driver {
 	c.Helper()
-	driver, err := modeldriver.Start(c, c.Client(), config)
+	driver, err := modeldriver.Start(c, c.clients.Client(), config)
 	c.ExpectNoError(err, "start the model driver")
+	c.unseen = true
 	return driver
 }

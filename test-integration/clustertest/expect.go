@@ -2,6 +2,7 @@ package clustertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,6 +24,9 @@ const (
 	// VolumeElsewhere is that of a node that the node affinity of a volume excludes.
 	VolumeElsewhere = "node(s) didn't match PersistentVolume's node affinity"
 )
+
+// selectedNode is where the scheduler tells a provisioner its decision.
+const selectedNode = "volume.kubernetes.io/selected-node"
 
 // Eventually waits until check returns nil, and fails the test with its last
 // error if that takes too long.
@@ -87,29 +91,83 @@ func (c *Cluster) WaitForPlaced(want int) {
 	})
 }
 
+// stays is for how long a pod that waits must go on waiting.
+const stays = 300 * time.Millisecond
+
+// Stays checks for a moment that check returns nil.
+func (c *Cluster) Stays(check func(ctx context.Context) error) {
+	c.Helper()
+	for begin := time.Now(); time.Since(begin) < stays; time.Sleep(20 * time.Millisecond) {
+		if err := check(c); err != nil {
+			c.Fatalf("for %v: %v", time.Since(begin), err)
+		}
+	}
+}
+
 // ExpectNoRoom waits until the scheduler has rejected the pod because this number
-// of nodes have no room for its volumes.
+// of nodes have no room for its volumes. Then nothing may happen to the pod, and
+// nobody may have asked for a volume.
 func (c *Cluster) ExpectNoRoom(pod string, nodes int) {
 	c.Helper()
 	c.ExpectReason(pod, nodes, NoRoom)
+	c.Stays(func(ctx context.Context) error {
+		return errors.Join(c.hasReason(ctx, pod, nodes, NoRoom), c.asksForNothing(ctx, pod))
+	})
 }
 
-// ExpectReason waits until the scheduler has rejected the pod for a reason that
-// this number of nodes have.
+// ExpectReason waits until the scheduler has tried the pod on all nodes, and has
+// rejected it for a reason that this number of them have.
 func (c *Cluster) ExpectReason(pod string, nodes int, reason string) {
 	c.Helper()
-	want := fmt.Sprintf("%d %s", nodes, reason)
-	c.Eventually(func(ctx context.Context) error {
-		got, err := c.Client().CoreV1().Pods(c.Namespace).Get(ctx, pod, metav1.GetOptions{})
+	c.Eventually(func(ctx context.Context) error { return c.hasReason(ctx, pod, nodes, reason) })
+}
+
+// HasReason returns an error if the scheduler has not tried the pod on all nodes, or
+// has not rejected it for a reason that this number of them have.
+func (c *Cluster) HasReason(pod string, nodes int, reason string) error {
+	return c.hasReason(c, pod, nodes, reason)
+}
+
+func (c *Cluster) hasReason(ctx context.Context, pod string, nodes int, reason string) error {
+	got, err := c.Client().CoreV1().Pods(c.Namespace).Get(ctx, pod, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	list, err := c.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	all, want := fmt.Sprintf("0/%d nodes are available: ", len(list.Items)), fmt.Sprintf(" %d %s", nodes, reason)
+	condition := scheduled(got)
+	if got.Spec.NodeName != "" || condition.Reason != corev1.PodReasonUnschedulable || !strings.HasPrefix(condition.Message, all) || !strings.Contains(condition.Message, want) {
+		return fmt.Errorf("pod %s is on node %q with PodScheduled=%s %s %q, want %q and the reason %q", pod, got.Spec.NodeName, condition.Status, condition.Reason, condition.Message, all, want)
+	}
+	return nil
+}
+
+// asksForNothing checks that no node is selected for the claims of a pod that have
+// no volume.
+func (c *Cluster) asksForNothing(ctx context.Context, pod string) error {
+	got, err := c.Client().CoreV1().Pods(c.Namespace).Get(ctx, pod, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	for _, volume := range got.Spec.Volumes {
+		name := pod + "-" + volume.Name
+		if source := volume.PersistentVolumeClaim; source != nil {
+			name = source.ClaimName
+		} else if volume.Ephemeral == nil {
+			continue
+		}
+		claim, err := c.Client().CoreV1().PersistentVolumeClaims(c.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		condition := scheduled(got)
-		if condition.Reason != corev1.PodReasonUnschedulable || !strings.Contains(condition.Message, want) {
-			return fmt.Errorf("pod %s is on node %q with PodScheduled=%s %s %q, want the reason %q", pod, got.Spec.NodeName, condition.Status, condition.Reason, condition.Message, want)
+		if node := claim.Annotations[selectedNode]; node != "" && claim.Spec.VolumeName == "" {
+			return fmt.Errorf("node %s is selected for claim %s", node, name)
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 func scheduled(pod *corev1.Pod) corev1.PodCondition {
@@ -119,6 +177,12 @@ func scheduled(pod *corev1.Pod) corev1.PodCondition {
 		}
 	}
 	return corev1.PodCondition{}
+}
+
+// Attempts returns how often the scheduler has tried a pod.
+func (c *Cluster) Attempts() int {
+	c.Helper()
+	return c.counted("scheduler_schedule_attempts_total", "", "")
 }
 
 // Woken returns how many pods the scheduling queue has let go on because of events

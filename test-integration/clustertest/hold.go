@@ -34,20 +34,19 @@ func NewHold(holds func(pod *corev1.Pod, node string) bool) *Hold {
 	return &Hold{Holds: holds, GoOn: make(chan struct{})}
 }
 
-// Options returns the options of a control plane whose scheduler runs the plugin
+// AddTo returns the options of a control plane whose scheduler runs the plugin, too,
 // before all others, or after them.
-func (h *Hold) Options(before bool) Options {
-	return Options{
-		Plugins: frameworkruntime.Registry{holdName: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return h, nil }},
-		Configure: func(scheduler *config.KubeSchedulerConfiguration) {
-			enabled := &scheduler.Profiles[0].Plugins.MultiPoint.Enabled
-			at := len(*enabled)
-			if before {
-				at = 0
-			}
-			*enabled = slices.Insert(*enabled, at, config.Plugin{Name: holdName})
-		},
+func (h *Hold) AddTo(options Options, before bool) Options {
+	options.Plugins = frameworkruntime.Registry{holdName: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return h, nil }}
+	options.Configure = func(scheduler *config.KubeSchedulerConfiguration) {
+		enabled := &scheduler.Profiles[0].Plugins.MultiPoint.Enabled
+		at := len(*enabled)
+		if before {
+			at = 0
+		}
+		*enabled = slices.Insert(*enabled, at, config.Plugin{Name: holdName})
 	}
+	return options
 }
 
 // Wait returns when the plugin holds up a pod.

@@ -30,6 +30,7 @@ func (c *Cluster) CreateNode(name string, labels map[string]string) {
 	}
 	_, err := c.Client().CoreV1().Nodes().Create(c, node.Obj(), metav1.CreateOptions{})
 	c.ExpectNoError(err, "create node")
+	c.unseen = true
 }
 
 // CreateNodes creates nodes node-1 to node-n.
@@ -97,9 +98,13 @@ type Pod struct {
 	With func(*st.PodWrapper)
 }
 
-// CreatePod creates a pod and the claims of its sizes.
+// CreatePod creates a pod and the claims of its sizes, when the scheduler knows what
+// it needs to find a node for it.
 func (c *Cluster) CreatePod(p Pod) {
 	c.Helper()
+	if c.unseen {
+		c.WaitForScheduler()
+	}
 	pod := st.MakePod().Name(p.Name).Namespace(c.Namespace).Container("pause").NodeSelector(p.NodeSelector)
 	for _, claim := range p.Claims {
 		pod.PVC(claim)

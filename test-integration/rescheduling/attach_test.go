@@ -29,8 +29,10 @@ func expectAttached(c *clustertest.Cluster, claim, node string) {
 
 // TestAttach: the attach-detach controller asks the driver for the volume on the
 // new node.
-func TestAttach(t *testing.T) {
-	c := start(t, clustertest.Options{})
+func TestAttach(t *testing.T) { clustertest.ForEachPolicy(t, testAttach) }
+
+func testAttach(t *testing.T, options clustertest.Options) {
+	c := start(t, options)
 	c.CreateNodes(3)
 	config := local([]int64{100}, []int64{99}, []int64{99})
 	config.AttachRequired = true

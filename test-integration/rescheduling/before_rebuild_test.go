@@ -3,13 +3,19 @@ package rescheduling
 import (
 	"errors"
 	"testing"
+
+	"capacityv2.internal/test-integration/clustertest"
 )
 
 // TestFailedBindingBeforeRebuild: binding a pod fails after another node was selected
 // for its claim, and before the driver is asked to rebuild the volume there. The node
 // that the pod would rather use has no room.
 func TestFailedBindingBeforeRebuild(t *testing.T) {
-	c, binding := startHolding(t, "node-2", false)
+	clustertest.ForEachPolicy(t, testFailedBindingBeforeRebuild)
+}
+
+func testFailedBindingBeforeRebuild(t *testing.T, options clustertest.Options) {
+	c, binding := startHolding(t, options, "node-2", false)
 	binding.Fail = errors.New("fails once")
 	c.CreateNodes(3)
 	driver := c.StartDriver(local([]int64{100}, []int64{100}, []int64{99}))

@@ -11,8 +11,10 @@ import (
 
 // TestUncordonBeforeBinding: a decision is not carried out if the volume can stay
 // after all.
-func TestUncordonBeforeBinding(t *testing.T) {
-	c, binding := startHolding(t, "node-2", true)
+func TestUncordonBeforeBinding(t *testing.T) { clustertest.ForEachPolicy(t, testUncordonBeforeBinding) }
+
+func testUncordonBeforeBinding(t *testing.T, options clustertest.Options) {
+	c, binding := startHolding(t, options, "node-2", true)
 	c.CreateNodes(2)
 	driver := c.StartDriver(local([]int64{100}, []int64{100}))
 	startApp(c, "100Gi")
@@ -37,7 +39,11 @@ func TestUncordonBeforeBinding(t *testing.T) {
 // TestClaimChangesBeforeBinding: a decision for a claim that somebody else has
 // written meanwhile is made again.
 func TestClaimChangesBeforeBinding(t *testing.T) {
-	c, binding := startHolding(t, "node-2", true)
+	clustertest.ForEachPolicy(t, testClaimChangesBeforeBinding)
+}
+
+func testClaimChangesBeforeBinding(t *testing.T, options clustertest.Options) {
+	c, binding := startHolding(t, options, "node-2", true)
 	c.CreateNodes(2)
 	driver := c.StartDriver(local([]int64{100}, []int64{100}))
 	startApp(c, "100Gi")

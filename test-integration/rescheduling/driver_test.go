@@ -13,8 +13,10 @@ import (
 
 // TestAffinityNotUnset: a driver that does not give a volume free keeps the pod from
 // every other node.
-func TestAffinityNotUnset(t *testing.T) {
-	c := start(t, clustertest.Options{})
+func TestAffinityNotUnset(t *testing.T) { clustertest.ForEachPolicy(t, testAffinityNotUnset) }
+
+func testAffinityNotUnset(t *testing.T, options clustertest.Options) {
+	c := start(t, options)
 	c.CreateNodes(2)
 	driver := c.StartDriver(local([]int64{100}, []int64{100}))
 	driver.KeepAffinity(true)

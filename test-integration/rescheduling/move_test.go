@@ -10,8 +10,10 @@ import (
 // TestMove is Story 3 of the KEP: a pod whose volume is on a node that is not usable
 // any more waits until another node has room for the volume, and goes there. The same
 // volume moves three times.
-func TestMove(t *testing.T) {
-	c := start(t, clustertest.Options{})
+func TestMove(t *testing.T) { clustertest.ForEachPolicy(t, testMove) }
+
+func testMove(t *testing.T, options clustertest.Options) {
+	c := start(t, options)
 	c.CreateNodes(4)
 	driver := c.StartDriver(local([]int64{100}, []int64{99}, []int64{99}, []int64{99}))
 	startApp(c, "100Gi")

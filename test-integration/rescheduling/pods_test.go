@@ -11,8 +11,10 @@ import (
 
 // TestMixedPod: the volume that has to be rebuilt and a new one need room on the
 // same node, in pools of their own. A third volume can be used everywhere.
-func TestMixedPod(t *testing.T) {
-	c := start(t, clustertest.Options{})
+func TestMixedPod(t *testing.T) { clustertest.ForEachPolicy(t, testMixedPod) }
+
+func testMixedPod(t *testing.T, options clustertest.Options) {
+	c := start(t, options)
 	c.CreateNodes(3)
 	driver := c.StartDriver(local([]int64{60}, []int64{119}, []int64{60, 59}))
 	network := c.StartDriver(modeldriver.Config{Name: "network.example.com", Classes: []string{"network"}, Untracked: true,
@@ -45,8 +47,10 @@ func TestMixedPod(t *testing.T) {
 
 // TestRace: there is room for the volume of one of two pods, with a driver that does
 // not wait until it is asked for the volume.
-func TestRace(t *testing.T) {
-	c := start(t, clustertest.Options{})
+func TestRace(t *testing.T) { clustertest.ForEachPolicy(t, testRace) }
+
+func testRace(t *testing.T, options clustertest.Options) {
+	c := start(t, options)
 	c.CreateNodes(2)
 	config := local([]int64{50, 50}, []int64{49})
 	config.Eager = true

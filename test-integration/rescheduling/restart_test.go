@@ -26,8 +26,10 @@ func preferring(pod clustertest.Pod, node string) clustertest.Pod {
 // TestSchedulerRestart: a scheduler ends after it has selected another node for a
 // claim, and before it has bound the pod. It takes the selection back. The next one
 // sends the pod to a node with room, although one without looks better.
-func TestSchedulerRestart(t *testing.T) {
-	c, binding := startHolding(t, "node-2", false)
+func TestSchedulerRestart(t *testing.T) { clustertest.ForEachPolicy(t, testSchedulerRestart) }
+
+func testSchedulerRestart(t *testing.T, options clustertest.Options) {
+	c, binding := startHolding(t, options, "node-2", false)
 	c.CreateNodes(3)
 	driver := c.StartDriver(local([]int64{100}, []int64{100}, []int64{99}))
 	startApp(c, "100Gi")

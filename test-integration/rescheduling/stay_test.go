@@ -17,8 +17,10 @@ import (
 // before there was a pod, so there is none that its volume would have to leave.
 // Neither is changed. Beside them, a pod waits for room, and goes back to its volume
 // when the node can be used again.
-func TestVolumesThatStay(t *testing.T) {
-	c := start(t, clustertest.Options{})
+func TestVolumesThatStay(t *testing.T) { clustertest.ForEachPolicy(t, testVolumesThatStay) }
+
+func testVolumesThatStay(t *testing.T, options clustertest.Options) {
+	c := start(t, options)
 	c.CreateNodes(2)
 	driver := c.StartDriver(local([]int64{60, 60}, []int64{10}))
 	startApp(c, "60Gi")

@@ -48,38 +48,34 @@ func openGates(c *clustertest.Cluster, pods []string) {
 // TestBatchedPods: for pods that are alike, the scheduler goes on in the list of
 // nodes that it found for the first one.
 func TestBatchedPods(t *testing.T) {
-	for name, gateOff := range map[string]bool{"gate-on": false, "gate-off": true} {
-		t.Run(name, func(t *testing.T) {
-			options := clustertest.Options{GateOff: gateOff, Configure: withoutDefaultSpreading}
-			c := clustertest.StartWith(ktesting.Init(t), options)
-			c.CreateNodes(4)
-			config := local([]int64{40}, []int64{40}, []int64{40}, []int64{40})
-			config.RefreshDelay = time.Second
-			driver := c.StartDriver(config)
-			batched := c.Batched()
+	withAndWithout(t, func(t *testing.T, options clustertest.Options) {
+		options.Configure = withoutDefaultSpreading
+		c := clustertest.StartWith(ktesting.Init(t), options)
+		c.CreateNodes(4)
+		config := local([]int64{40}, []int64{40}, []int64{40}, []int64{40})
+		config.RefreshDelay = time.Second
+		driver := c.StartDriver(config)
+		batched := c.Batched()
 
-			names := make([]string, 8)
-			for i := range names {
-				names[i] = fmt.Sprintf("pod-%d", i)
-				c.CreatePod(clustertest.Pod{Name: names[i], Class: class, Sizes: []string{"20Gi"}, Ephemeral: true, With: func(pod *st.PodWrapper) {
-					pod.SchedulingGates([]string{gate})
-				}})
-			}
-			openGates(c, names)
-			if gateOff {
-				expectFailures(c, driver)
-				return
-			}
-			c.Eventually(func(context.Context) error {
-				if n := driver.Volumes(); !slices.Equal(n, []int{2, 2, 2, 2}) {
-					return fmt.Errorf("volumes of the nodes: %v, want 2 each", n)
-				}
-				return nil
-			})
-			if n := c.Batched() - batched; n == 0 {
-				t.Error("no pod was batched, want some")
-			}
-			expectNoFailures(c, driver)
-		})
-	}
+		names := make([]string, 8)
+		for i := range names {
+			names[i] = fmt.Sprintf("pod-%d", i)
+			c.CreatePod(clustertest.Pod{Name: names[i], Class: class, Sizes: []string{"20Gi"}, Ephemeral: true, With: func(pod *st.PodWrapper) {
+				pod.SchedulingGates([]string{gate})
+			}})
+		}
+		openGates(c, names)
+		if options.GateOff {
+			expectFailures(c, driver)
+			return
+		}
+		c.WaitForPlaced(len(names))
+		if n := driver.Volumes(); !slices.Equal(n, []int{2, 2, 2, 2}) {
+			t.Errorf("volumes of the nodes: %v, want 2 each", n)
+		}
+		if n := c.Batched() - batched; n == 0 {
+			t.Error("no pod was batched, want some")
+		}
+		expectNoFailures(c, driver)
+	})
 }

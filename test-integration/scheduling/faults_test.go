@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/clustertest"
@@ -13,10 +14,19 @@ import (
 )
 
 // TestFaultyRefreshes is Story 2 with drivers half of whose refreshes go wrong. No
-// pod gets stuck. There may be volumes for which there is no room where a refresh
-// does not tell about the decision before it: any refresh ends the reservation, as
-// the KEP has it.
+// pod gets stuck.
 func TestFaultyRefreshes(t *testing.T) {
+	for _, confirming := range []bool{false, true} {
+		t.Run(fmt.Sprintf("confirming=%t", confirming), func(t *testing.T) {
+			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+				testFaultyRefreshes(t, options, confirming)
+			})
+		})
+	}
+}
+
+func testFaultyRefreshes(t *testing.T, options clustertest.Options, confirming bool) {
+	object := options.Policy == config.ObjectCapacityReservation
 	const seed = 5925
 	faults := []struct {
 		name string
@@ -26,12 +36,16 @@ func TestFaultyRefreshes(t *testing.T) {
 		// The object stays reserved until something is published, because the
 		// driver polls before the reservation expires.
 		{name: "dropped", Fault: modeldriver.Dropped},
-		// The second write may come when the next decision has used the object.
-		{name: "doubled", Fault: modeldriver.Doubled, mayFail: true},
-		// The old number has room that was given away.
+		// The second write may come when the next decision has used the object. It
+		// ends the reservation of the object, as the KEP has it, unless the driver
+		// says which volumes it includes.
+		{name: "doubled", Fault: modeldriver.Doubled, mayFail: object && !confirming},
+		// The old number has room that was given away. No rule can know.
 		{name: "outdated", Fault: modeldriver.Outdated, mayFail: true},
+		// What is in flight to the old object is in flight to the new one.
+		{name: "recreated", Fault: modeldriver.Recreated},
 	}
-	c := clustertest.Start(ktesting.Init(t))
+	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(len(faults))
 	drivers := make([]*modeldriver.Driver, len(faults))
 	for i, fault := range faults {
@@ -42,6 +56,7 @@ func TestFaultyRefreshes(t *testing.T) {
 			Segments:     []modeldriver.Segment{{Labels: clustertest.OnNode(fmt.Sprintf("node-%d", i+1)), Pools: modeldriver.GiB(100)}},
 			RefreshDelay: 300 * time.Millisecond,
 			PollInterval: time.Second,
+			Confirming:   confirming,
 			Faults: func() modeldriver.Fault {
 				if random.IntN(2) == 0 {
 					return fault.Fault

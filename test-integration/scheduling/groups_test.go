@@ -18,7 +18,11 @@ import (
 // TestGenericEphemeralVolumes: claims that a controller makes from the pod are
 // evaluated jointly, too.
 func TestGenericEphemeralVolumes(t *testing.T) {
-	c := clustertest.Start(ktesting.Init(t))
+	clustertest.ForEachPolicy(t, testGenericEphemeralVolumes)
+}
+
+func testGenericEphemeralVolumes(t *testing.T, options clustertest.Options) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(2)
 	driver := c.StartDriver(local([]int64{119, 59}, []int64{60, 60}))
 
@@ -36,7 +40,11 @@ func TestGenericEphemeralVolumes(t *testing.T) {
 // TestStaticAndDynamicVolumes: a claim that gets a volume which exists needs no
 // room.
 func TestStaticAndDynamicVolumes(t *testing.T) {
-	c := clustertest.Start(ktesting.Init(t))
+	clustertest.ForEachPolicy(t, testStaticAndDynamicVolumes)
+}
+
+func testStaticAndDynamicVolumes(t *testing.T, options clustertest.Options) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(2)
 	driver := c.StartDriver(local([]int64{60, 60}, []int64{119, 60}))
 	volume := st.MakePersistentVolume().Name("static").StorageClassName(class).
@@ -66,8 +74,10 @@ func TestStaticAndDynamicVolumes(t *testing.T) {
 }
 
 // TestTwoClasses: the volumes of each class are a group of their own.
-func TestTwoClasses(t *testing.T) {
-	c := clustertest.Start(ktesting.Init(t))
+func TestTwoClasses(t *testing.T) { clustertest.ForEachPolicy(t, testTwoClasses) }
+
+func testTwoClasses(t *testing.T, options clustertest.Options) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(1)
 	fast := local([]int64{50, 50})
 	fast.Name, fast.Classes = "fast.example.com", []string{"fast"}

@@ -15,31 +15,29 @@ import (
 // the feature gate off, pods get nodes that are full already.
 func TestManyPods(t *testing.T) {
 	const nodes, perNode = 20, 10
-	for name, options := range map[string]clustertest.Options{"gate-on": {}, "gate-off": {GateOff: true}} {
-		t.Run(name, func(t *testing.T) {
-			c := clustertest.StartWith(ktesting.Init(t), options)
-			c.CreateNodes(nodes)
-			config := local(slices.Repeat([][]int64{{100}}, nodes)...)
-			config.RefreshDelay = 200 * time.Millisecond
-			driver := c.StartDriver(config)
+	withAndWithout(t, func(t *testing.T, options clustertest.Options) {
+		c := clustertest.StartWith(ktesting.Init(t), options)
+		c.CreateNodes(nodes)
+		config := local(slices.Repeat([][]int64{{100}}, nodes)...)
+		config.RefreshDelay = 200 * time.Millisecond
+		driver := c.StartDriver(config)
 
-			begin := time.Now()
-			for i := range nodes * perNode {
-				c.CreatePod(clustertest.Pod{Name: fmt.Sprintf("pod-%d", i), Class: class, Sizes: []string{"10Gi"}})
-			}
-			if options.GateOff {
-				expectFailures(c, driver)
-				return
-			}
-			// In steps, because each has the time limit on a busy machine.
-			for n := range perNode {
-				c.WaitForPlaced((n + 1) * nodes)
-			}
-			t.Logf("all pods had nodes after %s", time.Since(begin))
-			if got := driver.Volumes(); !slices.Equal(got, slices.Repeat([]int{perNode}, nodes)) {
-				t.Errorf("volumes of the nodes: %v, want %d each", got, perNode)
-			}
-			expectNoFailures(c, driver)
-		})
-	}
+		begin := time.Now()
+		for i := range nodes * perNode {
+			c.CreatePod(clustertest.Pod{Name: fmt.Sprintf("pod-%d", i), Class: class, Sizes: []string{"10Gi"}})
+		}
+		if options.GateOff {
+			expectFailures(c, driver)
+			return
+		}
+		// In steps, because each has the time limit on a busy machine.
+		for n := range perNode {
+			c.WaitForPlaced((n + 1) * nodes)
+		}
+		t.Logf("all pods had nodes after %s", time.Since(begin))
+		if got := driver.Volumes(); !slices.Equal(got, slices.Repeat([]int{perNode}, nodes)) {
+			t.Errorf("volumes of the nodes: %v, want %d each", got, perNode)
+		}
+		expectNoFailures(c, driver)
+	})
 }

@@ -1,3 +1,5 @@
+// Package scheduling tests from outside where the scheduler puts pods with new
+// volumes, with drivers that really have the space that they publish, or not.
 package scheduling
 
 import (
@@ -10,9 +12,12 @@ import (
 
 	"k8s.io/kubernetes/test/utils/ktesting"
 
+	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/clustertest"
 	"capacityv2.internal/test-integration/modeldriver"
 )
+
+func TestMain(m *testing.M) { apiservertest.Main(m) }
 
 // class is the storage class of tests that need only one.
 const class = "pooled"
@@ -63,7 +68,11 @@ func expectFailures(c *clustertest.Cluster, driver *modeldriver.Driver) {
 // TestFourVolumesNeedFourDisks: each disk takes one volume, so only the node
 // with four disks will do, although another one has more space.
 func TestFourVolumesNeedFourDisks(t *testing.T) {
-	c := clustertest.Start(ktesting.Init(t))
+	clustertest.ForEachPolicy(t, testFourVolumesNeedFourDisks)
+}
+
+func testFourVolumesNeedFourDisks(t *testing.T, options clustertest.Options) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(4)
 	driver := c.StartDriver(local([]int64{199}, []int64{199, 199}, []int64{199, 199, 199}, []int64{100, 100, 100, 100}))
 
@@ -78,8 +87,10 @@ func TestFourVolumesNeedFourDisks(t *testing.T) {
 
 // TestSmallAndLargeVolume: each node has room for each volume, but only one for
 // both.
-func TestSmallAndLargeVolume(t *testing.T) {
-	c := clustertest.Start(ktesting.Init(t))
+func TestSmallAndLargeVolume(t *testing.T) { clustertest.ForEachPolicy(t, testSmallAndLargeVolume) }
+
+func testSmallAndLargeVolume(t *testing.T, options clustertest.Options) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(3)
 	driver := c.StartDriver(local([]int64{109, 5, 5, 5}, []int64{60, 60}, []int64{100, 10}))
 
@@ -93,8 +104,10 @@ func TestSmallAndLargeVolume(t *testing.T) {
 
 // TestFragmentedNode: the sum of what is free is no place for a volume. One that
 // was deleted is.
-func TestFragmentedNode(t *testing.T) {
-	c := clustertest.Start(ktesting.Init(t))
+func TestFragmentedNode(t *testing.T) { clustertest.ForEachPolicy(t, testFragmentedNode) }
+
+func testFragmentedNode(t *testing.T, options clustertest.Options) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(1)
 	driver := c.StartDriver(local([]int64{60, 60, 60}))
 
@@ -114,7 +127,11 @@ func TestFragmentedNode(t *testing.T) {
 // TestSixteenVolumesOnFourNodes: 16 pods of one volume fill four nodes of four
 // pools, with a driver that publishes late. One more waits.
 func TestSixteenVolumesOnFourNodes(t *testing.T) {
-	c := clustertest.Start(ktesting.Init(t))
+	clustertest.ForEachPolicy(t, testSixteenVolumesOnFourNodes)
+}
+
+func testSixteenVolumesOnFourNodes(t *testing.T, options clustertest.Options) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(4)
 	pools := []int64{100, 100, 100, 100}
 	config := local(pools, pools, pools, pools)
@@ -137,8 +154,10 @@ func TestSixteenVolumesOnFourNodes(t *testing.T) {
 
 // TestMaximumVolumeSize: a driver of today reports 100 GiB, of which a volume
 // can have half.
-func TestMaximumVolumeSize(t *testing.T) {
-	c := clustertest.Start(ktesting.Init(t))
+func TestMaximumVolumeSize(t *testing.T) { clustertest.ForEachPolicy(t, testMaximumVolumeSize) }
+
+func testMaximumVolumeSize(t *testing.T, options clustertest.Options) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(1)
 	config := local([]int64{50, 50})
 	config.TotalOnly = true
@@ -155,27 +174,50 @@ func TestMaximumVolumeSize(t *testing.T) {
 
 // TestConstantCapacity: a driver whose numbers never change, as with thin
 // provisioning, gets all its pods scheduled, each of which fits. Each waits until
-// the reservation of the one before has expired.
+// the reservation of the one before has expired, unless the driver confirms.
 func TestConstantCapacity(t *testing.T) {
-	c := clustertest.StartWith(ktesting.Init(t), clustertest.Options{ReservationTimeout: 1})
+	for _, confirming := range []bool{false, true} {
+		t.Run(fmt.Sprintf("confirming=%t", confirming), func(t *testing.T) {
+			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+				testConstantCapacity(t, options, confirming)
+			})
+		})
+	}
+}
+
+func testConstantCapacity(t *testing.T, options clustertest.Options, confirming bool) {
+	const timeout, pods = 2 * time.Second, 3
+	if !confirming {
+		options.ReservationTimeout = int64(timeout.Seconds())
+	}
+	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(1)
 	config := local([]int64{100, 100})
-	config.Thin = true
+	config.Thin, config.Confirming = true, confirming
 	driver := c.StartDriver(config)
 
 	c.CreatePod(clustertest.Pod{Name: "never", Class: class, Sizes: []string{"60Gi", "60Gi", "60Gi"}})
 	c.ExpectNoRoom("never", 1)
-	for i := range 5 {
+	begin := time.Now()
+	for i := range pods {
 		name := fmt.Sprintf("pod-%d", i)
 		c.CreatePod(clustertest.Pod{Name: name, Class: class, Sizes: []string{"60Gi", "60Gi"}})
+		if i > 0 && !confirming {
+			c.ExpectReason(name, 1, clustertest.Reserved)
+		}
 		c.ExpectNode(name, "node-1")
+	}
+	if took := time.Since(begin); !confirming && took < (pods-1)*timeout {
+		c.Errorf("the pods had nodes after %v, want each to wait for %v", took, timeout)
 	}
 	expectNoFailures(c, driver)
 }
 
 // TestZoneWideCapacity: all nodes of a zone share an object.
-func TestZoneWideCapacity(t *testing.T) {
-	c := clustertest.Start(ktesting.Init(t))
+func TestZoneWideCapacity(t *testing.T) { clustertest.ForEachPolicy(t, testZoneWideCapacity) }
+
+func testZoneWideCapacity(t *testing.T, options clustertest.Options) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
 	const zone = "topology.kubernetes.io/zone"
 	for i, name := range []string{"a", "a", "b", "b"} {
 		c.CreateNode(fmt.Sprintf("node-%d", i+1), map[string]string{zone: name})
@@ -193,8 +235,10 @@ func TestZoneWideCapacity(t *testing.T) {
 }
 
 // TestCapacityOfEveryNode: an empty topology selects every node.
-func TestCapacityOfEveryNode(t *testing.T) {
-	c := clustertest.Start(ktesting.Init(t))
+func TestCapacityOfEveryNode(t *testing.T) { clustertest.ForEachPolicy(t, testCapacityOfEveryNode) }
+
+func testCapacityOfEveryNode(t *testing.T, options clustertest.Options) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(2)
 	driver := c.StartDriver(modeldriver.Config{Name: "shared.example.com", Classes: []string{class}, Segments: []modeldriver.Segment{
 		{Pools: modeldriver.GiB(50, 50)},

@@ -2,7 +2,9 @@ package scheduling
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,6 +48,18 @@ func expectSpared(c *clustertest.Cluster, name string) {
 	}
 }
 
+// expectStaysSpared checks for a moment that nobody preempts the pod.
+func expectStaysSpared(c *clustertest.Cluster, name string) {
+	c.Helper()
+	c.Stays(func(ctx context.Context) error {
+		pod, err := c.Client().CoreV1().Pods(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err == nil && pod.DeletionTimestamp != nil {
+			err = fmt.Errorf("pod %s was preempted", name)
+		}
+		return err
+	})
+}
+
 // waitForPreempted waits until the pod is asked to end. Without a kubelet, it does
 // not until the test deletes it.
 func waitForPreempted(c *clustertest.Cluster, name string) {
@@ -74,32 +88,35 @@ func expectNominated(c *clustertest.Cluster, name, node string) {
 // TestReservationSparesVictims: no pod has to go for one that has to wait for
 // capacity anyway.
 func TestReservationSparesVictims(t *testing.T) {
-	c := clustertest.Start(ktesting.Init(t))
+	clustertest.ForEachPolicy(t, testReservationSparesVictims)
+}
+
+func testReservationSparesVictims(t *testing.T, options clustertest.Options) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(1)
-	driver := c.StartDriver(unpublished([]int64{100}))
+	driver := c.StartDriver(unpublished([]int64{100, 100}))
 	createPriorityClasses(c, map[string]int32{"low": 1, "high": 100})
 
 	c.CreatePod(clustertest.Pod{Name: "victim", With: withPriority("low", withCPU("600"))})
 	c.ExpectNode("victim", "node-1")
-	c.CreatePod(clustertest.Pod{Name: "owner", Class: class, Sizes: []string{"20Gi"}})
+	c.CreatePod(clustertest.Pod{Name: "owner", Class: class, Sizes: []string{"60Gi"}})
 	c.ExpectNode("owner", "node-1")
 
-	c.CreatePod(clustertest.Pod{Name: "preemptor", Class: class, Sizes: []string{"20Gi"}, With: withPriority("high", withCPU("600"))})
+	c.CreatePod(clustertest.Pod{Name: "preemptor", Class: class, Sizes: []string{"60Gi"}, With: withPriority("high", withCPU("600"))})
 	c.ExpectReason("preemptor", 1, "Insufficient cpu")
-	// The reason comes from the attempt to preempt.
-	c.ExpectReason("preemptor", 1, clustertest.Reserved)
-	expectSpared(c, "victim")
+	// The attempt to preempt was before the condition was written.
+	expectStaysSpared(c, "victim")
 	expectNoFailures(c, driver)
 }
 
 // startNomination starts a control plane in which a pod has preempted another one
 // on node-1. Before that has ended, a decision uses the capacity of the node, and
 // the scheduler has tried the pod again.
-func startNomination(t *testing.T) (*clustertest.Cluster, *modeldriver.Driver) {
+func startNomination(t *testing.T, options clustertest.Options) (*clustertest.Cluster, *modeldriver.Driver) {
 	t.Helper()
-	c := clustertest.Start(ktesting.Init(t))
+	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(2)
-	driver := c.StartDriver(unpublished([]int64{100}, []int64{100}))
+	driver := c.StartDriver(unpublished([]int64{100, 100}, []int64{100, 100}))
 	createPriorityClasses(c, map[string]int32{"low": 1, "middle": 10, "high": 100})
 
 	// The affinity of pods is checked after volumes, so the reservation is the
@@ -112,13 +129,13 @@ func startNomination(t *testing.T) (*clustertest.Cluster, *modeldriver.Driver) {
 		})})
 		c.ExpectNode(victim, node)
 	}
-	c.CreatePod(clustertest.Pod{Name: "preemptor", Class: class, Sizes: []string{"20Gi"}, With: withPriority("high", func(pod *st.PodWrapper) {
+	c.CreatePod(clustertest.Pod{Name: "preemptor", Class: class, Sizes: []string{"60Gi"}, With: withPriority("high", func(pod *st.PodWrapper) {
 		pod.PodAntiAffinityIn(role, clustertest.NodeLabel, []string{"victim"}, st.PodAntiAffinityWithRequiredReq)
 	})})
 	waitForPreempted(c, "victim-on-node-1")
 	expectNominated(c, "preemptor", "node-1")
 
-	c.CreatePod(clustertest.Pod{Name: "owner", Class: class, Sizes: []string{"20Gi"}, NodeSelector: clustertest.OnNode("node-1")})
+	c.CreatePod(clustertest.Pod{Name: "owner", Class: class, Sizes: []string{"60Gi"}, NodeSelector: clustertest.OnNode("node-1")})
 	c.ExpectNode("owner", "node-1")
 	// Makes the scheduler try again.
 	c.CreateNode("node-without-storage", nil)
@@ -130,13 +147,69 @@ func startNomination(t *testing.T) (*clustertest.Cluster, *modeldriver.Driver) {
 // TestNominatedNodeGetsReserved: a pod waits for the capacity of its nominated node,
 // and does not preempt on another node.
 func TestNominatedNodeGetsReserved(t *testing.T) {
-	c, driver := startNomination(t)
+	clustertest.ForEachPolicy(t, testNominatedNodeGetsReserved)
+}
+
+func testNominatedNodeGetsReserved(t *testing.T, options clustertest.Options) {
+	c, driver := startNomination(t, options)
 	expectSpared(c, "victim-on-node-2")
 	expectNominated(c, "preemptor", "node-1")
 
 	driver.Publish()
 	c.ExpectReason("preemptor", 2, "node(s) didn't match pod anti-affinity rules")
 	c.DeletePod(clustertest.Pod{Name: "victim-on-node-1"})
+	c.ExpectNode("preemptor", "node-1")
+	expectSpared(c, "victim-on-node-2")
+	expectNoFailures(c, driver)
+}
+
+// TestPreemptionAfterReservation: a pod that would have preempted, if it had not
+// had to wait for capacity, does so when the capacity is refreshed.
+func TestPreemptionAfterReservation(t *testing.T) {
+	clustertest.ForEachPolicy(t, testPreemptionAfterReservation)
+}
+
+func testPreemptionAfterReservation(t *testing.T, options clustertest.Options) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
+	c.CreateNodes(1)
+	driver := c.StartDriver(unpublished([]int64{100, 100}))
+	createPriorityClasses(c, map[string]int32{"low": 1, "high": 100})
+
+	victim := clustertest.Pod{Name: "victim", With: withPriority("low", withCPU("600"))}
+	c.CreatePod(victim)
+	c.ExpectNode("victim", "node-1")
+	c.CreatePod(clustertest.Pod{Name: "owner", Class: class, Sizes: []string{"60Gi"}})
+	c.ExpectNode("owner", "node-1")
+	c.CreatePod(clustertest.Pod{Name: "preemptor", Class: class, Sizes: []string{"60Gi"}, With: withPriority("high", withCPU("600"))})
+	c.ExpectReason("preemptor", 1, "Insufficient cpu")
+	expectStaysSpared(c, "victim")
+
+	driver.Publish()
+	waitForPreempted(c, "victim")
+	c.DeletePod(victim)
+	c.ExpectNode("preemptor", "node-1")
+	expectNoFailures(c, driver)
+}
+
+// TestVictimEndsWhileReserved: nothing but the reservation keeps the pod from its
+// nominated node. It waits for the refresh; it does not preempt on another node.
+func TestVictimEndsWhileReserved(t *testing.T) {
+	clustertest.ForEachPolicy(t, testVictimEndsWhileReserved)
+}
+
+func testVictimEndsWhileReserved(t *testing.T, options clustertest.Options) {
+	c, driver := startNomination(t, options)
+	c.DeletePod(clustertest.Pod{Name: "victim-on-node-1"})
+	c.Eventually(func(ctx context.Context) error {
+		pod, err := c.Client().CoreV1().Pods(c.Namespace).Get(ctx, "preemptor", metav1.GetOptions{})
+		if err == nil && strings.Contains(pod.Status.Conditions[0].Message, "terminating pod") {
+			err = errors.New("the scheduler has not tried the pod since the victim ended")
+		}
+		return err
+	})
+	expectSpared(c, "victim-on-node-2")
+
+	driver.Publish()
 	c.ExpectNode("preemptor", "node-1")
 	expectSpared(c, "victim-on-node-2")
 	expectNoFailures(c, driver)

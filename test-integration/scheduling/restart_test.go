@@ -7,73 +7,87 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/clustertest"
-	"capacityv2.internal/test-integration/modeldriver"
 )
 
-// TestSchedulerRestart: reservations do not survive the scheduler, so a new one may
-// send pods to room that the old one has given away: at most one for each claim
-// whose volume is not in the published numbers yet.
-func TestSchedulerRestart(t *testing.T) {
-	c := clustertest.Start(ktesting.Init(t))
-	c.CreateNodes(2)
-	config := local([]int64{100}, []int64{100})
-	// Less than the second after which the scheduler learns of a failure and lets
-	// another pod use the object.
-	config.RefreshDelay = 500 * time.Millisecond
-	driver := c.StartDriver(config)
+// restarts are the ways in which a scheduler ends and another one goes on.
+var restarts = map[string]func(*clustertest.Cluster){
+	"stopped": func(c *clustertest.Cluster) {
+		c.StopScheduler()
+		c.StartScheduler()
+	},
+	"killed": func(c *clustertest.Cluster) {
+		c.KillScheduler()
+		c.StartScheduler()
+	},
+	"taken over": func(c *clustertest.Cluster) {
+		c.StartStandby()
+		c.TakeOver()
+	},
+}
 
-	const pods = 10
-	for i := range pods {
-		c.CreatePod(clustertest.Pod{Name: fmt.Sprintf("pod-%d", i), Class: class, Sizes: []string{"20Gi"}})
-	}
-	c.Eventually(func(context.Context) error {
-		if n := driver.Provisioned(); n < 7 {
-			return fmt.Errorf("%d volumes were created, want 7", n)
-		}
-		return nil
-	})
-	c.StopScheduler()
-	expectNoFailures(c, driver)
-	inFlight, err := claimsInFlight(c, 20<<30, 200<<30)
-	c.ExpectNoError(err, "count claims in flight")
-	if inFlight > 2 {
-		t.Errorf("%d claims are in flight, want one for each node at most", inFlight)
-	}
-	c.StartScheduler()
-
-	c.WaitForPlaced(pods)
-	t.Logf("%d claims were in flight, %d volumes were asked for where there was no room", inFlight, driver.Failed())
-	if driver.Failed() > inFlight {
-		t.Errorf("%d volumes were asked for where there was no room, want %d at most", driver.Failed(), inFlight)
-	}
-	if got := driver.Volumes(); !slices.Equal(got, []int{5, 5}) {
-		t.Errorf("volumes of the nodes: %v, want 5 each", got)
+// TestRestartInFlight: a scheduler ends while a volume is not in the published
+// numbers. The next one finds that out from the claim.
+func TestRestartInFlight(t *testing.T) {
+	for name, restart := range restarts {
+		t.Run(name, func(t *testing.T) {
+			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+				options.Lease = name == "taken over"
+				c := clustertest.StartWith(ktesting.Init(t), options)
+				c.CreateNodes(1)
+				driver := c.StartDriver(unpublished([]int64{100}))
+				c.CreatePod(clustertest.Pod{Name: "first", Class: class, Sizes: []string{"60Gi"}})
+				c.ExpectNode("first", "node-1")
+				restart(c)
+				c.CreatePod(clustertest.Pod{Name: "second", Class: class, Sizes: []string{"60Gi"}})
+				c.ExpectReason("second", 1, clustertest.Reserved)
+				driver.Publish()
+				c.ExpectNoRoom("second", 1)
+				expectNoFailures(c, driver)
+			})
+		})
 	}
 }
 
-// claimsInFlight returns the number of claims of this size for which the scheduler
-// has chosen a node, and whose volumes are not in the published numbers.
-func claimsInFlight(c *clustertest.Cluster, size, total int64) (int, error) {
-	capacities, err := c.Client().StorageV1().CSIStorageCapacities(modeldriver.Namespace).List(c, metav1.ListOptions{})
-	if err != nil {
-		return 0, err
+// TestKilledInTheMiddle: the scheduler is killed when a third of the pods have their
+// volumes. The driver works like external-provisioner and confirms. All pods get
+// their nodes soon, and none of them one without room.
+func TestKilledInTheMiddle(t *testing.T) { clustertest.ForEachPolicy(t, testKilledInTheMiddle) }
+
+func testKilledInTheMiddle(t *testing.T, options clustertest.Options) {
+	const pods, perNode = 60, 10
+	c := clustertest.StartWith(ktesting.Init(t), options)
+	c.CreateNodes(pods / perNode)
+	config := local(slices.Repeat([][]int64{{100}}, pods/perNode)...)
+	config.Confirming = true
+	config.RefreshDelay, config.VolumeDelay = 200*time.Millisecond, 100*time.Millisecond
+	config.WritesPerSecond = 10
+	driver := c.StartDriver(config)
+	for i := range pods {
+		c.CreatePod(clustertest.Pod{Name: fmt.Sprintf("pod-%d", i), Class: class, Sizes: []string{"10Gi"}})
 	}
-	claims, err := c.Client().CoreV1().PersistentVolumeClaims(c.Namespace).List(c, metav1.ListOptions{})
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	for _, claim := range claims.Items {
-		if claim.Annotations["volume.kubernetes.io/selected-node"] != "" {
-			n++
+	c.Eventually(func(context.Context) error {
+		if n := driver.Provisioned(); n < pods/3 {
+			return fmt.Errorf("%d volumes were created, want %d", n, pods/3)
 		}
+		return nil
+	})
+	c.KillScheduler()
+	begin := time.Now()
+	c.StartScheduler()
+	for n := range perNode {
+		c.WaitForPlaced((n + 1) * pods / perNode)
 	}
-	for _, capacity := range capacities.Items {
-		total -= capacity.Capacity.Value()
+	// Half of the timeout: nobody waits for entries to expire.
+	took := time.Since(begin)
+	t.Logf("all pods had nodes %v after the restart", took)
+	if took > 30*time.Second {
+		t.Errorf("all pods had nodes %v after the restart, want them sooner", took)
 	}
-	return n - int(total/size), nil
+	if got := driver.Volumes(); !slices.Equal(got, slices.Repeat([]int{perNode}, pods/perNode)) {
+		t.Errorf("volumes of the nodes: %v, want %d each", got, perNode)
+	}
+	expectNoFailures(c, driver)
 }

@@ -21,8 +21,10 @@ const capacityEvents = "storage.k8s.io/CSIStorageCapacity"
 // TestWakeUp: capacity that grows wakes the pods that wait for its class, and no
 // other pod. The queue would flush its pods after five minutes
 // only.
-func TestWakeUp(t *testing.T) {
-	c := clustertest.Start(ktesting.Init(t))
+func TestWakeUp(t *testing.T) { clustertest.ForEachPolicy(t, testWakeUp) }
+
+func testWakeUp(t *testing.T, options clustertest.Options) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(1)
 	driver := c.StartDriver(local([]int64{60, 10}))
 	other := local([]int64{10})
@@ -49,7 +51,11 @@ func TestWakeUp(t *testing.T) {
 
 // TestShrinkingCapacityWakesNobody: less room is no reason to try a pod again.
 func TestShrinkingCapacityWakesNobody(t *testing.T) {
-	c := clustertest.Start(ktesting.Init(t))
+	clustertest.ForEachPolicy(t, testShrinkingCapacityWakesNobody)
+}
+
+func testShrinkingCapacityWakesNobody(t *testing.T, options clustertest.Options) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(1)
 	driver := c.StartDriver(local([]int64{60, 60}))
 	c.CreatePod(clustertest.Pod{Name: "waiting", Class: class, Sizes: []string{"60Gi", "60Gi", "60Gi"}})
@@ -64,17 +70,21 @@ func TestShrinkingCapacityWakesNobody(t *testing.T) {
 		}
 		return err
 	})
-	// The scheduler takes pods in turn.
-	c.CreatePod(clustertest.Pod{Name: "last"})
-	c.ExpectNode("last", "node-1")
-	if got := c.Woken(capacityEvents) - woken; got != 0 {
-		c.Errorf("%d pods were woken, want none", got)
-	}
+	c.WaitForScheduler()
+	c.Stays(func(context.Context) error {
+		if got := c.Woken(capacityEvents) - woken; got != 0 {
+			return fmt.Errorf("%d pods were woken, want none", got)
+		}
+		return nil
+	})
+	c.ExpectNoRoom("waiting", 1)
 }
 
 // TestWakeUpByDriver: a driver that ends its reports is not waited for any more.
-func TestWakeUpByDriver(t *testing.T) {
-	c := clustertest.Start(ktesting.Init(t))
+func TestWakeUpByDriver(t *testing.T) { clustertest.ForEachPolicy(t, testWakeUpByDriver) }
+
+func testWakeUpByDriver(t *testing.T, options clustertest.Options) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(1)
 	driver := c.StartDriver(local([]int64{60}))
 	c.CreatePod(clustertest.Pod{Name: "waiting", Class: class, Sizes: []string{"61Gi"}})

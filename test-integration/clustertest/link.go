@@ -1,0 +1,150 @@
+package clustertest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// errCut is the error of connections over a link that is cut.
+var errCut = errors.New("the link to the API server is cut")
+
+// link is the way of one process to the API server. It can be cut, as if the
+// process or the server were gone.
+type link struct {
+	mutex       sync.Mutex
+	cut         bool
+	connections map[net.Conn]bool
+	// relisting has the resources whose next watch is refused, because the server
+	// has forgotten the version from which it is to go on.
+	relisting map[string]bool
+}
+
+// newLink returns a configuration whose connections use a link.
+func newLink(config *rest.Config) (*link, *rest.Config) {
+	l := &link{connections: map[net.Conn]bool{}}
+	config = rest.CopyConfig(config)
+	config.Dial = l.dial
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &watchRefuser{link: l, next: next} })
+	return l, config
+}
+
+func (l *link) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	l.mutex.Lock()
+	cut := l.cut
+	l.mutex.Unlock()
+	if cut {
+		return nil, errCut
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.cut {
+		conn.Close()
+		return nil, errCut
+	}
+	l.connections[conn] = true
+	return &linked{Conn: conn, link: l}, nil
+}
+
+// Cut ends all connections, and lets nobody connect until it is mended.
+func (l *link) Cut() {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.cut = true
+	l.disconnect()
+}
+
+// Mend lets connect again.
+func (l *link) Mend() {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.cut = false
+}
+
+// Relist ends all connections, and refuses the next watch of these resources.
+func (l *link) Relist(resources ...string) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.relisting = map[string]bool{}
+	for _, resource := range resources {
+		l.relisting[resource] = true
+	}
+	l.disconnect()
+}
+
+func (l *link) disconnect() {
+	for conn := range l.connections {
+		conn.Close()
+	}
+	clear(l.connections)
+}
+
+// refuses tells, once, that the watch of a resource has to be refused.
+func (l *link) refuses(resource string) bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	refuses := l.relisting[resource]
+	delete(l.relisting, resource)
+	return refuses
+}
+
+// relisted returns whether all resources of the last Relist were listed again.
+func (l *link) relisted() bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return len(l.relisting) == 0
+}
+
+// linked is a connection that its link forgets when it ends.
+type linked struct {
+	net.Conn
+	link *link
+}
+
+func (c *linked) Close() error {
+	c.link.mutex.Lock()
+	delete(c.link.connections, c.Conn)
+	c.link.mutex.Unlock()
+	return c.Conn.Close()
+}
+
+// watchRefuser answers watches in place of the server.
+type watchRefuser struct {
+	link *link
+	next http.RoundTripper
+}
+
+func (w *watchRefuser) RoundTrip(request *http.Request) (*http.Response, error) {
+	query := request.URL.Query()
+	// A watch that begins with a list does not go on from a version.
+	if query.Get("watch") == "" || query.Get("sendInitialEvents") == "true" || !w.link.refuses(resourceOf(request.URL.Path)) {
+		return w.next.RoundTrip(request)
+	}
+	body, err := runtime.Encode(scheme.Codecs.LegacyCodec(metav1.Unversioned), &metav1.Status{
+		Status: metav1.StatusFailure, Reason: metav1.StatusReasonExpired, Code: http.StatusGone, Message: "too old resource version",
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		Status: "410 Gone", StatusCode: http.StatusGone, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: request,
+		Header: http.Header{"Content-Type": []string{runtime.ContentTypeJSON}},
+		Body:   io.NopCloser(strings.NewReader(string(body))),
+	}, nil
+}
+
+// resourceOf returns the last part of a path such as /api/v1/pods.
+func resourceOf(path string) string { return path[strings.LastIndex(path, "/")+1:] }

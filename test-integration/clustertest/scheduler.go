@@ -1,0 +1,231 @@
+package clustertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/informers"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/profile"
+)
+
+const (
+	leaseName     = "kube-scheduler"
+	leaseDuration = 3 * time.Second
+	leaseRenewal  = 2 * time.Second
+	leaseRetry    = 500 * time.Millisecond
+)
+
+// process is a scheduler with its own way to the API server.
+type process struct {
+	link      *link
+	informers informers.SharedInformerFactory
+	stop      func()
+	done      chan struct{}
+}
+
+// StartScheduler starts the scheduler. It is for one that was stopped or killed.
+func (c *Cluster) StartScheduler() {
+	c.Helper()
+	c.scheduler = c.start()
+	c.unseen = true
+}
+
+// StartStandby starts another scheduler, which takes over when the first one does not
+// renew its lease any more.
+func (c *Cluster) StartStandby() {
+	c.Helper()
+	if !c.options.Lease {
+		c.Fatal("the scheduler has no lease; want Options.Lease")
+	}
+	c.standby = c.start()
+}
+
+// StopScheduler ends the scheduler without waiting for what it is about to bind. It
+// takes back what it can.
+func (c *Cluster) StopScheduler() {
+	c.scheduler.stop()
+	<-c.scheduler.done
+}
+
+// KillScheduler ends the scheduler as a signal does: it writes nothing any more.
+func (c *Cluster) KillScheduler() {
+	c.scheduler.link.Cut()
+	c.StopScheduler()
+}
+
+// TakeOver cuts the scheduler off, and returns when it has given up and the one that
+// stands by has its lease.
+func (c *Cluster) TakeOver() {
+	c.Helper()
+	lease := func(ctx context.Context) (string, error) {
+		lease, err := c.Client().CoordinationV1().Leases(c.Namespace).Get(ctx, leaseName, metav1.GetOptions{})
+		if err != nil || lease.Spec.HolderIdentity == nil {
+			return "", err
+		}
+		return *lease.Spec.HolderIdentity, nil
+	}
+	before, err := lease(c)
+	c.ExpectNoError(err, "get lease")
+	c.scheduler.link.Cut()
+	<-c.scheduler.done
+	c.Eventually(func(ctx context.Context) error {
+		now, err := lease(ctx)
+		if err == nil && (now == before || now == "") {
+			err = errors.New("nobody has taken over the lease")
+		}
+		return err
+	})
+	c.scheduler, c.standby = c.standby, nil
+}
+
+// Relist has the scheduler list again what it watches of capacity, and returns when
+// it did.
+func (c *Cluster) Relist() {
+	c.Helper()
+	link := c.scheduler.link
+	link.Relist("pods", "persistentvolumeclaims", "persistentvolumes", "csistoragecapacities")
+	c.Eventually(func(context.Context) error {
+		if !link.relisted() {
+			return errors.New("the scheduler has not listed again")
+		}
+		return nil
+	})
+}
+
+// CutServer has the API server away for everybody but the test.
+func (c *Cluster) CutServer() { c.eachLink((*link).Cut) }
+
+// MendServer has the API server back.
+func (c *Cluster) MendServer() { c.eachLink((*link).Mend) }
+
+func (c *Cluster) eachLink(do func(*link)) {
+	do(c.components)
+	do(c.scheduler.link)
+	if c.standby != nil {
+		do(c.standby.link)
+	}
+}
+
+func (c *Cluster) start() *process {
+	c.Helper()
+	link, restConfig := newLink(c.RESTConfig())
+	tCtx := c.WithCancel().WithRESTConfig(restConfig)
+	p := &process{link: link, done: make(chan struct{})}
+	p.stop = func() { tCtx.Cancel("scheduler is stopped") }
+
+	config, client := c.schedulerConfig(), tCtx.Client()
+	p.informers = scheduler.NewInformerFactory(client, 0, nil)
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
+	c.ExpectNoError(broadcaster.StartRecordingToSinkWithContext(tCtx), "record events")
+	s, err := scheduler.New(tCtx, client, p.informers, nil, profile.NewRecorderFactory(broadcaster),
+		scheduler.WithKubeConfig(tCtx.RESTConfig()),
+		scheduler.WithProfiles(config.Profiles...),
+		scheduler.WithPercentageOfNodesToScore(config.PercentageOfNodesToScore),
+		scheduler.WithPodMaxBackoffSeconds(config.PodMaxBackoffSeconds),
+		scheduler.WithPodInitialBackoffSeconds(config.PodInitialBackoffSeconds),
+		scheduler.WithParallelism(config.Parallelism),
+		scheduler.WithFrameworkOutOfTreeRegistry(c.options.Plugins),
+	)
+	c.ExpectNoError(err, "create the scheduler")
+	p.informers.StartWithContext(tCtx)
+	p.informers.WaitForCacheSyncWithContext(tCtx)
+	c.ExpectNoError(s.WaitForHandlersSync(tCtx), "wait for the handlers of the scheduler")
+	run := s.Run
+	if c.options.Lease {
+		c.leases++
+		run = c.elected(p, client.CoordinationV1(), fmt.Sprintf("scheduler-%d", c.leases), run)
+	}
+	c.running.Go(func() {
+		run(tCtx)
+		close(p.done)
+		<-tCtx.Done()
+		broadcaster.Shutdown()
+	})
+	return p
+}
+
+// elected returns run for as long as the process has the lease. If it loses it, it
+// ends, as kube-scheduler does.
+func (c *Cluster) elected(p *process, client coordinationv1.LeasesGetter, identity string, run func(context.Context)) func(context.Context) {
+	c.Helper()
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: c.Namespace, Name: leaseName},
+			Client:     client,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+		},
+		LeaseDuration: leaseDuration, RenewDeadline: leaseRenewal, RetryPeriod: leaseRetry,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: run,
+			OnStoppedLeading: func() {
+				p.link.Cut()
+				p.stop()
+			},
+		},
+	})
+	c.ExpectNoError(err, "create the elector")
+	return elector.Run
+}
+
+// WaitForScheduler waits until the scheduler knows the nodes, classes and drivers
+// that there are, and the latest capacities. A pod that it tries earlier may be rejected
+// for a reason that the test does not mean.
+func (c *Cluster) WaitForScheduler() {
+	c.Helper()
+	core, storage := c.scheduler.informers.Core().V1(), c.scheduler.informers.Storage().V1()
+	everything := labels.Everything()
+	c.Eventually(func(ctx context.Context) error {
+		nodes, err := c.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		classes, err := c.Client().StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		drivers, err := c.Client().StorageV1().CSIDrivers().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		capacities, err := c.Client().StorageV1().CSIStorageCapacities(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		seenNodes, err1 := core.Nodes().Lister().List(everything)
+		seenClasses, err2 := storage.StorageClasses().Lister().List(everything)
+		seenDrivers, err3 := storage.CSIDrivers().Lister().List(everything)
+		seenCapacities, err4 := storage.CSIStorageCapacities().Lister().List(everything)
+		return errors.Join(err1, err2, err3, err4,
+			known(nodes.Items, seenNodes, func(n *corev1.Node) string { return n.Name }),
+			known(classes.Items, seenClasses, func(s *storagev1.StorageClass) string { return s.Name }),
+			known(drivers.Items, seenDrivers, func(d *storagev1.CSIDriver) string { return d.Name }),
+			known(capacities.Items, seenCapacities, func(s *storagev1.CSIStorageCapacity) string { return s.Name + " of version " + s.ResourceVersion }))
+	})
+	c.unseen = false
+}
+
+// known checks that all objects have been seen.
+func known[T any](all []T, seen []*T, name func(*T) string) error {
+	names := sets.New[string]()
+	for _, object := range seen {
+		names.Insert(name(object))
+	}
+	for i := range all {
+		if !names.Has(name(&all[i])) {
+			return fmt.Errorf("the scheduler does not know %T %s", all[i], name(&all[i]))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package scheduling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/test/utils/ktesting"
+
+	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/modeldriver"
+)
+
+const inFlight = config.InFlightCapacityReservation
+
+// claimGate keeps volumes from being created.
+type claimGate struct {
+	mutex  sync.Mutex
+	closed sets.Set[string]
+}
+
+func newGate() *claimGate { return &claimGate{closed: sets.New[string]()} }
+
+func (g *claimGate) close(claims ...string) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	g.closed.Insert(claims...)
+}
+
+func (g *claimGate) open(claims ...string) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	g.closed.Delete(claims...)
+}
+
+// refuses is for modeldriver.Config.
+func (g *claimGate) refuses(claim *corev1.PersistentVolumeClaim) error {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	if g.closed.Has(claim.Name) {
+		return errors.New("the storage is busy")
+	}
+	return nil
+}
+
+// waitForSelected waits until a node is selected for a claim.
+func waitForSelected(c *clustertest.Cluster, claim string) {
+	c.Helper()
+	c.Eventually(func(context.Context) error {
+		if c.Claim(claim).Annotations["volume.kubernetes.io/selected-node"] == "" {
+			return fmt.Errorf("no node is selected for claim %s", claim)
+		}
+		return nil
+	})
+}
+
+// waitForCapacity waits until the object of node-1 has this capacity, in GiB, and the
+// scheduler knows.
+func waitForCapacity(c *clustertest.Cluster, want int64) {
+	c.Helper()
+	c.Eventually(func(ctx context.Context) error {
+		got, err := c.Client().StorageV1().CSIStorageCapacities(modeldriver.Namespace).Get(ctx, class+"-0", metav1.GetOptions{})
+		if err == nil && got.Capacity.Value() != want<<30 {
+			err = fmt.Errorf("capacity is %s, want %dGi", got.Capacity, want)
+		}
+		return err
+	})
+	c.WaitForScheduler()
+}
+
+// waitForVolumes waits until node-1 has this number of volumes.
+func waitForVolumes(c *clustertest.Cluster, driver *modeldriver.Driver, want int) {
+	c.Helper()
+	c.Eventually(func(context.Context) error {
+		if n := driver.Volumes()[0]; n != want {
+			return fmt.Errorf("%d volumes, want %d", n, want)
+		}
+		return nil
+	})
+}
+
+// TestVolumeNeverComes: a provisioner gets an error for a claim, tries again and
+// again, and leaves it the selected node. The policy Object waits for the volume no
+// longer than the timeout, InFlight keeps its bytes only.
+func TestVolumeNeverComes(t *testing.T) { clustertest.ForEachPolicy(t, testVolumeNeverComes) }
+
+func testVolumeNeverComes(t *testing.T, options clustertest.Options) {
+	const timeout = 4 * time.Second
+	options.ReservationTimeout = int64(timeout.Seconds())
+	c := clustertest.StartWith(ktesting.Init(t), options)
+	c.CreateNodes(1)
+	gate := newGate()
+	gate.close("stuck-0")
+	config := local([]int64{1000})
+	config.Refuses = gate.refuses
+	driver := c.StartDriver(config)
+	c.CreatePod(clustertest.Pod{Name: "stuck", Class: class, Sizes: []string{"10Gi"}})
+	waitForSelected(c, "stuck-0")
+
+	begin := time.Now()
+	c.CreatePod(clustertest.Pod{Name: "other", Class: class, Sizes: []string{"60Gi"}})
+	if c.IsObject() {
+		c.ExpectReason("other", 1, clustertest.Reserved)
+	}
+	c.ExpectNode("other", "node-1")
+	took := time.Since(begin)
+	t.Logf("the other pod had its node after %v", took)
+	if !c.IsObject() && took > timeout {
+		t.Errorf("the other pod had its node after %v, want it at once", took)
+	}
+	gate.open("stuck-0")
+	c.ExpectNode("stuck", "node-1")
+	expectNoFailures(c, driver)
+}
+
+// TestRecreatedPod: a pod is deleted and created again, with the same claim, before
+// there is a volume. The claim counts once.
+func TestRecreatedPod(t *testing.T) { clustertest.ForEachPolicy(t, testRecreatedPod) }
+
+func testRecreatedPod(t *testing.T, options clustertest.Options) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
+	c.CreateNodes(1)
+	gate := newGate()
+	gate.close("data")
+	config := unpublished([]int64{130})
+	config.Refuses = gate.refuses
+	driver := c.StartDriver(config)
+	c.CreateClaim("data", class, "60Gi")
+	app := clustertest.Pod{Name: "app", Claims: []string{"data"}}
+	c.CreatePod(app)
+	waitForSelected(c, "data")
+	for range 2 {
+		attempts := c.Attempts()
+		c.DeletePod(app)
+		c.CreatePod(app)
+		c.Eventually(func(context.Context) error {
+			if c.Attempts() == attempts {
+				return errors.New("the scheduler has not tried the new pod")
+			}
+			return nil
+		})
+	}
+	c.CreatePod(clustertest.Pod{Name: "other", Class: class, Sizes: []string{"60Gi"}})
+	if c.IsObject() {
+		c.ExpectReason("other", 1, clustertest.Reserved)
+	} else {
+		c.ExpectNode("other", "node-1")
+	}
+	gate.open("data")
+	c.ExpectNode("app", "node-1")
+	driver.Publish()
+	c.ExpectNode("other", "node-1")
+	c.CreatePod(clustertest.Pod{Name: "full", Class: class, Sizes: []string{"60Gi"}})
+	driver.Publish()
+	c.ExpectNoRoom("full", 1)
+	expectNoFailures(c, driver)
+}
+
+// TestAttempts: pods that fill nodes with late reports are not tried much more often
+// than with the feature gate off, where nobody waits.
+func TestAttempts(t *testing.T) {
+	const nodes, perNode, pods = 6, 10, 60
+	perPod := map[bool]float64{}
+	for _, off := range []bool{true, false} {
+		run := func(t *testing.T, options clustertest.Options) {
+			options.GateOff = off
+			c := clustertest.StartWith(ktesting.Init(t), options)
+			c.CreateNodes(nodes)
+			config := local([]int64{100}, []int64{100}, []int64{100}, []int64{100}, []int64{100}, []int64{100})
+			config.RefreshDelay = 500 * time.Millisecond
+			driver := c.StartDriver(config)
+			before := c.Attempts()
+			for i := range pods {
+				c.CreatePod(clustertest.Pod{Name: fmt.Sprintf("pod-%d", i), Class: class, Sizes: []string{"10Gi"}})
+			}
+			for n := range perNode {
+				c.WaitForPlaced((n + 1) * nodes)
+			}
+			got := float64(c.Attempts()-before) / pods
+			t.Logf("%.2f attempts per pod, %d volumes without room", got, driver.Failed())
+			if off {
+				perPod[off] = got
+				return
+			}
+			if got > perPod[true]+1.5 {
+				t.Errorf("%.2f attempts per pod, want at most 1.5 more than the %.2f with the gate off", got, perPod[true])
+			}
+			expectNoFailures(c, driver)
+		}
+		if off {
+			t.Run("gate-off", func(t *testing.T) { run(t, clustertest.Options{}) })
+		} else {
+			clustertest.ForEachPolicy(t, run)
+		}
+	}
+}
