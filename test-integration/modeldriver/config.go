@@ -28,6 +28,8 @@ type Config struct {
 	// Thin volumes take no space, so the published numbers never change. A
 	// volume must fit in a pool nevertheless.
 	Thin bool
+	// Expressions has the objects select nodes by expressions instead of labels.
+	Expressions bool
 	// RoundUp makes the sizes of volumes multiples of this, if not zero. The
 	// PersistentVolumes say so.
 	RoundUp int64

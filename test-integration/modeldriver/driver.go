@@ -121,6 +121,9 @@ func (d *Driver) Volumes() []int {
 	return counts
 }
 
+// Free returns the bytes that are really free in the pools of a segment.
+func (d *Driver) Free(segment int) []int64 { return d.storage[segment].pools() }
+
 // Resize adds bytes to a pool of a segment, or takes them if less than zero.
 func (d *Driver) Resize(segment, pool int, bytes int64) {
 	d.storage[segment].resize(pool, bytes)

@@ -164,7 +164,7 @@ func (d *Driver) capacity(o object) *storagev1.CSIStorageCapacity {
 	c := &storagev1.CSIStorageCapacity{
 		ObjectMeta:        metav1.ObjectMeta{Name: o.name(), Namespace: Namespace},
 		StorageClassName:  o.class,
-		NodeTopology:      &metav1.LabelSelector{MatchLabels: segment.Labels},
+		NodeTopology:      d.topology(segment),
 		Capacity:          new(quantity(sum(pools))),
 		MaximumVolumeSize: new(quantity(slices.Max(pools))),
 	}
@@ -174,6 +174,18 @@ func (d *Driver) capacity(o object) *storagev1.CSIStorageCapacity {
 		}
 	}
 	return c
+}
+
+func (d *Driver) topology(segment Segment) *metav1.LabelSelector {
+	if !d.config.Expressions {
+		return &metav1.LabelSelector{MatchLabels: segment.Labels}
+	}
+	selector := &metav1.LabelSelector{}
+	for _, key := range slices.Sorted(maps.Keys(segment.Labels)) {
+		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{segment.Labels[key]}})
+	}
+	return selector
 }
 
 func sum(pools []int64) int64 {

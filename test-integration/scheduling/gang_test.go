@@ -69,3 +69,72 @@ func testGang(t *testing.T, options clustertest.Options) {
 	}
 	expectNoFailures(c, driver)
 }
+
+// TestGroupsUnderOneRoot: two groups of pods that belong together need the same
+// object. They do not wait for each other.
+func TestGroupsUnderOneRoot(t *testing.T) { clustertest.ForEachPolicy(t, testGroupsUnderOneRoot) }
+
+func testGroupsUnderOneRoot(t *testing.T, options clustertest.Options) {
+	options.ServerFlags = []string{
+		"--feature-gates=GenericWorkload=true,TopologyAwareWorkloadScheduling=true,CompositePodGroup=true",
+		"--runtime-config=scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true",
+	}
+	c := clustertest.StartWith(ktesting.Init(t), options)
+	c.CreateNodes(1)
+	driver := c.StartDriver(unpublished([]int64{100}))
+
+	const workload, root = "workload", "root"
+	_, err := c.Client().SchedulingV1beta1().Workloads(c.Namespace).Create(c, st.MakeWorkload().Name(workload).Children(
+		st.MakeCompositePodGroupTemplate().Name("root").MinGroupCount(2).Children(st.MakePodGroupTemplate().Name("group").MinCount(2)),
+	).Obj(), metav1.CreateOptions{})
+	c.ExpectNoError(err, "create workload")
+	_, err = c.Client().SchedulingV1alpha3().CompositePodGroups(c.Namespace).Create(c,
+		st.MakeCompositePodGroup().Name(root).WorkloadRef(workload, "root").MinGroupCount(2).Obj(), metav1.CreateOptions{})
+	c.ExpectNoError(err, "create composite pod group")
+	var pods []string
+	for _, group := range []string{"left", "right"} {
+		_, err := c.Client().SchedulingV1beta1().PodGroups(c.Namespace).Create(c,
+			st.MakePodGroup().Name(group).WorkloadRef("group", workload).ParentCompositePodGroup(root).MinCount(2).Obj(), metav1.CreateOptions{})
+		c.ExpectNoError(err, "create pod group")
+		for i := range 2 {
+			name := fmt.Sprintf("%s-%d", group, i)
+			pods = append(pods, name)
+			c.CreatePod(clustertest.Pod{Name: name, Class: class, Sizes: []string{"10Gi"}, With: func(pod *st.PodWrapper) {
+				pod.PodGroupName(group)
+			}})
+		}
+	}
+	for _, pod := range pods {
+		c.ExpectNode(pod, "node-1")
+	}
+	expectNoFailures(c, driver)
+}
+
+// TestGroupWaitsForItself: one pod of a group has used the space that another one
+// needs. When it is known to be free again, because the volume takes none, nothing
+// else happens that would wake the other pod.
+func TestGroupWaitsForItself(t *testing.T) { clustertest.ForEachPolicy(t, testGroupWaitsForItself) }
+
+func testGroupWaitsForItself(t *testing.T, options clustertest.Options) {
+	options.ServerFlags = gangFlags
+	options.ReservationTimeout = 3
+	c := clustertest.StartWith(ktesting.Init(t), options)
+	c.CreateNodes(1)
+	config := local([]int64{100})
+	config.Thin = true
+	driver := c.StartDriver(config)
+	group := st.MakePodGroup().Name("group").MinCount(1).Obj()
+	_, err := c.Client().SchedulingV1beta1().PodGroups(c.Namespace).Create(c, group, metav1.CreateOptions{})
+	c.ExpectNoError(err, "create pod group")
+	for i := range 2 {
+		name := fmt.Sprintf("pod-%d", i)
+		c.CreatePod(clustertest.Pod{Name: name, Class: class, Sizes: []string{"60Gi"}, With: func(pod *st.PodWrapper) {
+			pod.PodGroupName("group")
+		}})
+		if i == 1 {
+			c.ExpectReason(name, 1, clustertest.Reserved)
+		}
+		c.ExpectNode(name, "node-1")
+	}
+	expectNoFailures(c, driver)
+}

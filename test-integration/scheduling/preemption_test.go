@@ -214,3 +214,54 @@ func testVictimEndsWhileReserved(t *testing.T, options clustertest.Options) {
 	expectSpared(c, "victim-on-node-2")
 	expectNoFailures(c, driver)
 }
+
+// TestPreemptionWaits: a node lacks nothing but capacity that is reserved, which is
+// a matter of a second. No pod has to go on another node for that, for a pod or for
+// a group of them.
+func TestPreemptionWaits(t *testing.T) {
+	for _, group := range []bool{false, true} {
+		t.Run(fmt.Sprintf("group=%t", group), func(t *testing.T) {
+			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+				testPreemptionWaits(t, options, group)
+			})
+		})
+	}
+}
+
+func testPreemptionWaits(t *testing.T, options clustertest.Options, group bool) {
+	options.ServerFlags = gangFlags
+	c := clustertest.StartWith(ktesting.Init(t), options)
+	c.CreateNodes(2)
+	driver := c.StartDriver(unpublished([]int64{100, 100, 100}, []int64{100, 100, 100}))
+	createPriorityClasses(c, map[string]int32{"low": 1, "high": 100})
+	c.CreatePod(clustertest.Pod{Name: "victim", NodeSelector: clustertest.OnNode("node-2"), With: withPriority("low", withCPU("600"))})
+	c.ExpectNode("victim", "node-2")
+	c.CreatePod(clustertest.Pod{Name: "owner", Class: class, Sizes: []string{"60Gi"}, NodeSelector: clustertest.OnNode("node-1")})
+	c.ExpectNode("owner", "node-1")
+
+	names := []string{"preemptor"}
+	if group {
+		names = append(names, "mate")
+		podGroup := st.MakePodGroup().Name("group").MinCount(2).Obj()
+		podGroup.Spec.PriorityClassName = "high"
+		_, err := c.Client().SchedulingV1beta1().PodGroups(c.Namespace).Create(c, podGroup, metav1.CreateOptions{})
+		c.ExpectNoError(err, "create pod group")
+	}
+	for _, name := range names {
+		// Two of them fit on node-1 and on node-2, without the victim.
+		c.CreatePod(clustertest.Pod{Name: name, Class: class, Sizes: []string{"60Gi"}, With: withPriority("high", func(pod *st.PodWrapper) {
+			withCPU("500")(pod)
+			if group {
+				pod.PodGroupName("group")
+			}
+		})})
+	}
+	c.ExpectReason(names[0], 1, clustertest.Reserved)
+	expectStaysSpared(c, "victim")
+	driver.Publish()
+	for _, name := range names {
+		c.ExpectNode(name, "node-1")
+	}
+	expectSpared(c, "victim")
+	expectNoFailures(c, driver)
+}

@@ -1,13 +1,16 @@
-// Package stress runs thousands of pods against a driver whose reports are late,
-// lost or doubled, while pods are deleted, binding fails, and the scheduler is
-// restarted. An oracle beside the scheduler's plugin watches what must always hold:
+// Package stress runs pods against drivers whose reports are late, lost or doubled,
+// while pods are deleted, binding fails, and, in a test of its own, the scheduler is
+// killed or cut off, has to list again, or the API server is away. There is not
+// enough room for all pods that wait. From outside, it watches what must hold:
 //
-//   - policy Object: no version of an object is used for two pods, as long as the
-//     reservation of the first has not expired;
-//   - policy InFlight: no volume is asked for where there is no room;
-//   - no object with room for a pod that waits is idle for longer than the expiry
-//     and the longest backoff;
-//   - at the end, every pod has a node, and every reservation has ended.
+//   - no volume is asked for where there is no room; the policy Object has a bound,
+//     because any report ends its reservations, and so do restarts, because a request
+//     of a scheduler that is dead may arrive late;
+//   - no pod waits while a node has room for it to which nothing is in flight, for
+//     longer than the reservation timeout and the longest backoff;
+//   - at the end, every pod has had a node, and everything is free again.
+//
+// With the feature gate off, the same pods have to get nodes without room.
 //
 // go test runs a small number of pods. make test-stress runs 10000, with the race
 // detector. What happens to a pod or a report depends on the seed and its name

@@ -6,19 +6,21 @@ import (
 	"strings"
 	"time"
 
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"capacityv2.internal/test-integration/clustertest"
 	"capacityv2.internal/test-integration/modeldriver"
 )
 
+// selectedNode is where the scheduler tells the provisioner its decision.
+const selectedNode = "volume.kubernetes.io/selected-node"
+
 // run is a control plane under stress.
 type run struct {
 	*clustertest.Cluster
-	seed    seed
-	oracle  *oracle
-	drivers []*modeldriver.Driver
+	seed seed
+	// drivers has them by their class.
+	drivers map[string]*modeldriver.Driver
 
 	// waiting are the pods without a node, since when.
 	waiting map[string]time.Time
@@ -30,27 +32,34 @@ type run struct {
 	// exists on a node without room for the others.
 	torn        int
 	pinnedSince map[string]time.Time
-	// roomSince is since when there is room for a pod that waits.
+	// roomSince is since when there is room for a pod that waits, and nothing else
+	// on its way there. longest is the longest time of that.
 	roomSince map[fit]time.Time
-
-	restarted          time.Time
-	failed             int
-	failedAfterRestart int
+	longest   time.Duration
+	// disturbed is the last time at which a fault was over.
+	disturbed time.Time
 }
 
-// fit is a pod and an object with room for it.
-type fit struct{ pod, object string }
+// fit is a pod and a node with room for it.
+type fit struct {
+	pod  string
+	node int
+}
 
-// run creates pods and deletes them, until all of them have had a node.
-func (r *run) run(total int) {
+// run creates pods and deletes them, until all of them have had a node. The faults
+// come in between.
+func (r *run) run(total int, faults []fault) {
 	r.Helper()
 	created, progress, checked := 0, time.Now(), time.Now()
+	every := max(total/(len(faults)+1), 1)
 	for created < total || len(r.waiting) > 0 {
 		for created < total && len(r.waiting) < mostWaiting {
 			r.create(created)
 			created++
-			if created%max(total/(restarts+1), 1) == 0 && created < total {
-				r.restart(created)
+			if len(faults) > 0 && created%every == 0 {
+				r.Logf("%d pods were created, %d wait: %s", created, len(r.waiting), faults[0].name)
+				faults[0].do(r)
+				faults, r.disturbed = faults[1:], time.Now()
 			}
 		}
 		before := len(r.waiting)
@@ -64,7 +73,6 @@ func (r *run) run(total int) {
 			r.placed = r.placed[1:]
 			progress = time.Now()
 		}
-		r.countFailures()
 		if time.Since(checked) > time.Second {
 			r.checkIdle()
 			checked = time.Now()
@@ -121,16 +129,6 @@ func (r *run) delete(name string) {
 	r.ended[name] = true
 }
 
-// restart restarts the scheduler, which forgets what is reserved.
-func (r *run) restart(created int) {
-	r.Helper()
-	r.Logf("%d pods were created, %d wait: the scheduler gets restarted", created, len(r.waiting))
-	r.StopScheduler()
-	r.oracle.restarted()
-	r.StartScheduler()
-	r.restarted = time.Now()
-}
-
 // observe looks which pods have got a node. Some that wait are withdrawn.
 func (r *run) observe() {
 	r.Helper()
@@ -151,19 +149,6 @@ func (r *run) observe() {
 	}
 }
 
-// countFailures counts volumes without room. After a restart, nobody knows what is
-// in flight, until it was published.
-func (r *run) countFailures() {
-	failed := 0
-	for _, driver := range r.drivers {
-		failed += driver.Failed()
-	}
-	if time.Since(r.restarted) < expiry {
-		r.failedAfterRestart += failed - r.failed
-	}
-	r.failed = failed
-}
-
 func (r *run) provisioned() int {
 	sum := 0
 	for _, driver := range r.drivers {
@@ -172,22 +157,20 @@ func (r *run) provisioned() int {
 	return sum
 }
 
-// checkIdle checks that no pod waits while an object has room and nothing happens
-// to it. Pods of which a volume exists, or may come, cannot go elsewhere. Nobody but
-// their owner can help them if there is no room for the others, so they are deleted
-// after a while.
+// checkIdle checks that no pod waits while a node has room for it and nothing is on
+// its way there. Pods of which a volume exists, or may come, cannot go elsewhere.
+// Nobody but their owner can help them if there is no room for the others, so they
+// are deleted after a while.
 func (r *run) checkIdle() {
 	r.Helper()
-	list, err := r.Client().StorageV1().CSIStorageCapacities(modeldriver.Namespace).List(r, metav1.ListOptions{})
-	r.ExpectNoError(err, "list CSIStorageCapacity objects")
-	pinned := r.pinned()
+	pinned, busy := r.inFlight()
 	now := time.Now()
 	for pod := range r.waiting {
 		since, was := r.pinnedSince[pod]
 		switch {
 		case !pinned[pod]:
 			delete(r.pinnedSince, pod)
-		case !was:
+		case !was || r.disturbed.After(since):
 			r.pinnedSince[pod] = now
 		case now.Sub(since) > expiry+backoff+slack:
 			delete(r.waiting, pod)
@@ -195,29 +178,23 @@ func (r *run) checkIdle() {
 			r.torn++
 		}
 	}
-	for i := range list.Items {
-		object := &list.Items[i]
+	for node := range nodes {
 		for pod := range r.waiting {
-			key := fit{pod: pod, object: object.Name}
-			since, had := r.roomSince[key]
-			switch {
-			case pinned[pod] || object.StorageClassName != r.classOf(pod) || !hasRoom(object, r.sizes(pod)):
+			key := fit{pod: pod, node: node}
+			class := r.classOf(pod)
+			if pinned[pod] || busy[class+"/"+nodeName(node)] || !hasRoom(r.drivers[class].Free(node), r.sizes(pod)) {
 				delete(r.roomSince, key)
 				continue
-			case !had:
-				since = now
+			}
+			if _, had := r.roomSince[key]; !had || r.disturbed.After(r.roomSince[key]) {
 				r.roomSince[key] = now
 			}
-			if used := r.oracle.idleSince(object.Name); used.After(since) {
-				since = used
-			}
-			if r.restarted.After(since) {
-				since = r.restarted
-			}
-			if idle := now.Sub(since); idle > expiry+backoff+slack {
+			idle := now.Sub(r.roomSince[key])
+			r.longest = max(r.longest, idle)
+			if idle > expiry+backoff+slack {
 				got, err := r.Client().CoreV1().Pods(r.Namespace).Get(r, pod, metav1.GetOptions{})
 				r.ExpectNoError(err, "get pod")
-				r.Fatalf("%s has room for pod %s, and is idle for %v; the pod waits: %v", object.Name, pod, idle, got.Status.Conditions)
+				r.Fatalf("%s has room for pod %s, and nothing is on its way there for %v; the pod waits: %v", nodeName(node), pod, idle, got.Status.Conditions)
 			}
 		}
 	}
@@ -228,44 +205,43 @@ func (r *run) checkIdle() {
 	}
 }
 
-// pinned returns the pods of which a claim has a volume, or a node for it.
-func (r *run) pinned() map[string]bool {
+// inFlight returns the pods of which a claim has a volume, or a node for it, and the
+// classes and nodes to which a volume is on its way.
+func (r *run) inFlight() (pinned, busy map[string]bool) {
 	r.Helper()
 	list, err := r.Client().CoreV1().PersistentVolumeClaims(r.Namespace).List(r, metav1.ListOptions{})
 	r.ExpectNoError(err, "list claims")
-	pods := map[string]bool{}
+	pinned, busy = map[string]bool{}, map[string]bool{}
 	for i := range list.Items {
-		if claim := &list.Items[i]; claim.Spec.VolumeName != "" || claim.Annotations[selectedNode] != "" {
-			pods[claim.Name[:strings.LastIndex(claim.Name, "-")]] = true
+		claim := &list.Items[i]
+		node := claim.Annotations[selectedNode]
+		if claim.Spec.VolumeName != "" || node != "" {
+			pinned[claim.Name[:strings.LastIndex(claim.Name, "-")]] = true
+		}
+		if claim.Spec.VolumeName == "" && node != "" {
+			busy[*claim.Spec.StorageClassName+"/"+node] = true
 		}
 	}
-	return pods
+	return pinned, busy
 }
 
-// hasRoom tries all distributions of sizes in GiB over the pools.
-func hasRoom(object *storagev1.CSIStorageCapacity, sizes []int64) bool {
-	var free []int64
-	for _, pool := range object.AvailableCapacities {
-		free = append(free, pool.Value()>>30)
+// hasRoom tries all distributions of sizes in GiB over pools in bytes.
+func hasRoom(free, sizes []int64) bool {
+	if len(sizes) == 0 {
+		return true
 	}
-	var place func(i int) bool
-	place = func(i int) bool {
-		if i == len(sizes) {
+	size := sizes[0] << 30
+	for pool := range free {
+		if free[pool] < size {
+			continue
+		}
+		free[pool] -= size
+		if hasRoom(free, sizes[1:]) {
 			return true
 		}
-		for pool := range free {
-			if free[pool] < sizes[i] {
-				continue
-			}
-			free[pool] -= sizes[i]
-			if place(i + 1) {
-				return true
-			}
-			free[pool] += sizes[i]
-		}
-		return false
+		free[pool] += size
 	}
-	return place(0)
+	return false
 }
 
 // probe checks that nothing is left of all that: each node has room for pods that
@@ -284,5 +260,4 @@ func (r *run) probe() {
 			r.ExpectNode("probe-"+class+"-"+nodeName(i), nodeName(i))
 		}
 	}
-	r.countFailures()
 }
