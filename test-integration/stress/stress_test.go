@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	podsFlag = flag.Int("stress.pods", 200, "number of pods for each policy")
+	podsFlag = flag.Int("stress.pods", 450, "number of pods for each policy")
 	seedFlag = flag.Int64("stress.seed", 0, "seed of all faults; 0 takes one from the clock")
 )
 
@@ -44,15 +44,21 @@ const (
 	mostPlaced  = 30
 )
 
-// TestStress has a subtest for each policy, with drivers that confirm their reports,
-// or do not.
+// TestStress has three subtests for each policy, each with a third of the pods:
+// drivers that do not confirm their reports, drivers that do, and with these, faults
+// of the scheduler and the API server.
 func TestStress(t *testing.T) {
-	s := newSeed(t)
+	s := seed(*seedFlag)
+	if s == 0 {
+		s = seed(time.Now().UnixNano())
+	}
+	t.Logf("seed %d; again with: make test-stress SEED=%d PODS=%d", s, s, *podsFlag)
+	pods := *podsFlag / 3
 	for _, confirming := range []bool{false, true} {
 		t.Run(fmt.Sprintf("confirming=%t", confirming), func(t *testing.T) {
 			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
 				r := start(t, s, options, confirming)
-				r.run(*podsFlag, nil)
+				r.run(pods, nil)
 				// With the policy Object, a report for one volume may end the wait
 				// for another one.
 				bound := 0
@@ -63,29 +69,15 @@ func TestStress(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestStressRestarts is the same, with faults of the scheduler and the API server.
-func TestStressRestarts(t *testing.T) {
-	s := newSeed(t)
-	clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
-		options.Lease = true
-		r := start(t, s, options, true)
-		faults := []fault{relist, kill, takeOver, serverAway, kill}
-		r.run(*podsFlag, faults)
-		// One request of each scheduler that was cut off may arrive late.
-		r.finish(4)
+	t.Run("restarts", func(t *testing.T) {
+		clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+			options.Lease = true
+			r := start(t, s, options, true)
+			r.run(pods, []fault{relist, kill, takeOver, serverAway, kill})
+			// One request of each scheduler that was cut off may arrive late.
+			r.finish(4)
+		})
 	})
-}
-
-func newSeed(t *testing.T) seed {
-	t.Helper()
-	s := seed(*seedFlag)
-	if s == 0 {
-		s = seed(time.Now().UnixNano())
-	}
-	t.Logf("seed %d; again with: make test-stress SEED=%d PODS=%d", s, s, *podsFlag)
-	return s
 }
 
 // start starts a control plane whose bindings fail now and then, with drivers whose
