@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/kubernetes/test/integration/framework"
 )
 
@@ -15,7 +16,18 @@ const etcdURLEnv = "KUBE_INTEGRATION_ETCD_URL"
 
 // Main runs the tests of a package with an etcd of their own; `etcd` has to be
 // in PATH. Call it from TestMain. It does not return.
-func Main(m *testing.M) {
+//
+// The feature gate is on by default then, and so are the other gates that are named.
+// Servers whose gates are the default can run at the same time.
+func Main(m *testing.M, gates ...string) {
+	enabled := map[string]bool{gate: os.Getenv(targetEnv) == targetPatched}
+	for _, name := range gates {
+		enabled[name] = true
+	}
+	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(enabled); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	if os.Getenv(etcdURLEnv) == "" {
 		// The framework uses what listens on etcd's usual port, which may be
 		// the etcd of somebody's cluster. Nothing listens on port 0.

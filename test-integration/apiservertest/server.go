@@ -54,9 +54,9 @@ func (s *Server) ClientFor(tCtx ktesting.TContext, contentType string) kubernete
 func NewStorage() *storagebackend.Config { return framework.SharedEtcd() }
 
 // StartGateOn starts the patched kube-apiserver with the feature gate on. It is
-// stopped at the end of the test, if not earlier. One patched server can run at
-// a time, because feature gates are global in a process. The flags are added to
-// those that the server needs.
+// stopped at the end of the test, if not earlier. Only servers whose feature gates
+// are the default (see [Main]) can run at the same time, because feature gates are
+// global in a process. The flags are added to those that the server needs.
 func StartGateOn(tCtx ktesting.TContext, storage *storagebackend.Config, flags ...string) *Server {
 	tCtx.Helper()
 	switch target(tCtx) {

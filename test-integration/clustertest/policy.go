@@ -6,15 +6,27 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 )
 
-// ForEachPolicy runs a test with each policy of capacityReservation, the default
-// first. What differs, the test says.
+var policies = []config.CapacityReservationPolicy{config.InFlightCapacityReservation, config.ObjectCapacityReservation}
+
+// ForEachPolicy runs a test with each policy of capacityReservation at the same time,
+// which saves time because a control plane that starts or ends mostly waits. What
+// differs, the test says. It must not read metrics or change feature gates: they are
+// global in a process.
 func ForEachPolicy(t *testing.T, test func(t *testing.T, options Options)) {
 	t.Helper()
-	for _, policy := range []config.CapacityReservationPolicy{config.InFlightCapacityReservation, config.ObjectCapacityReservation} {
+	for _, policy := range policies {
 		t.Run(string(policy), func(t *testing.T) {
-			t.Helper()
+			t.Parallel()
 			test(t, Options{Policy: policy})
 		})
+	}
+}
+
+// ForEachPolicyInTurn runs a test with one policy after the other.
+func ForEachPolicyInTurn(t *testing.T, test func(t *testing.T, options Options)) {
+	t.Helper()
+	for _, policy := range policies {
+		t.Run(string(policy), func(t *testing.T) { test(t, Options{Policy: policy}) })
 	}
 }
 

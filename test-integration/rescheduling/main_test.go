@@ -9,4 +9,4 @@ import (
 	"capacityv2.internal/test-integration/apiservertest"
 )
 
-func TestMain(m *testing.M) { apiservertest.Main(m) }
+func TestMain(m *testing.M) { apiservertest.Main(m, "MutablePVNodeAffinity") }

@@ -10,7 +10,7 @@ import (
 // TestMove is Story 3 of the KEP: a pod whose volume is on a node that is not usable
 // any more waits until another node has room for the volume, and goes there. The same
 // volume moves three times.
-func TestMove(t *testing.T) { clustertest.ForEachPolicy(t, testMove) }
+func TestMove(t *testing.T) { clustertest.ForEachPolicyInTurn(t, testMove) }
 
 func testMove(t *testing.T, options clustertest.Options) {
 	c := start(t, options)

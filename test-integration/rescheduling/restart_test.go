@@ -26,7 +26,7 @@ func preferring(pod clustertest.Pod, node string) clustertest.Pod {
 // TestSchedulerRestart: a scheduler ends after it has selected another node for a
 // claim, and before it has bound the pod. It takes the selection back. The next one
 // sends the pod to a node with room, although one without looks better.
-func TestSchedulerRestart(t *testing.T) { clustertest.ForEachPolicy(t, testSchedulerRestart) }
+func TestSchedulerRestart(t *testing.T) { clustertest.ForEachPolicyInTurn(t, testSchedulerRestart) }
 
 func testSchedulerRestart(t *testing.T, options clustertest.Options) {
 	c, binding := startHolding(t, options, "node-2", false)

@@ -36,7 +36,7 @@ var gangFlags = []string{
 
 // TestGang: the pods of a group share an object, and do not wait for each other.
 // There must be room for all of them together.
-func TestGang(t *testing.T) { clustertest.ForEachPolicy(t, testGang) }
+func TestGang(t *testing.T) { clustertest.ForEachPolicyInTurn(t, testGang) }
 
 func testGang(t *testing.T, options clustertest.Options) {
 	options.ServerFlags = gangFlags
@@ -72,7 +72,7 @@ func testGang(t *testing.T, options clustertest.Options) {
 
 // TestGroupsUnderOneRoot: two groups of pods that belong together need the same
 // object. They do not wait for each other.
-func TestGroupsUnderOneRoot(t *testing.T) { clustertest.ForEachPolicy(t, testGroupsUnderOneRoot) }
+func TestGroupsUnderOneRoot(t *testing.T) { clustertest.ForEachPolicyInTurn(t, testGroupsUnderOneRoot) }
 
 func testGroupsUnderOneRoot(t *testing.T, options clustertest.Options) {
 	options.ServerFlags = []string{
@@ -113,7 +113,9 @@ func testGroupsUnderOneRoot(t *testing.T, options clustertest.Options) {
 // TestGroupWaitsForItself: one pod of a group has used the space that another one
 // needs. When it is known to be free again, because the volume takes none, nothing
 // else happens that would wake the other pod.
-func TestGroupWaitsForItself(t *testing.T) { clustertest.ForEachPolicy(t, testGroupWaitsForItself) }
+func TestGroupWaitsForItself(t *testing.T) {
+	clustertest.ForEachPolicyInTurn(t, testGroupWaitsForItself)
+}
 
 func testGroupWaitsForItself(t *testing.T, options clustertest.Options) {
 	options.ServerFlags = gangFlags

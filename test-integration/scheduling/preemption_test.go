@@ -221,7 +221,7 @@ func testVictimEndsWhileReserved(t *testing.T, options clustertest.Options) {
 func TestPreemptionWaits(t *testing.T) {
 	for _, group := range []bool{false, true} {
 		t.Run(fmt.Sprintf("group=%t", group), func(t *testing.T) {
-			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+			clustertest.ForEachPolicyInTurn(t, func(t *testing.T, options clustertest.Options) {
 				testPreemptionWaits(t, options, group)
 			})
 		})

@@ -192,7 +192,7 @@ func TestAttempts(t *testing.T) {
 		if off {
 			t.Run("gate-off", func(t *testing.T) { run(t, clustertest.Options{}) })
 		} else {
-			clustertest.ForEachPolicy(t, run)
+			clustertest.ForEachPolicyInTurn(t, run)
 		}
 	}
 }

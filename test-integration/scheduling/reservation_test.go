@@ -17,7 +17,7 @@ import (
 // the same pods have to get nodes without room, otherwise the test proves nothing.
 func withAndWithout(t *testing.T, test func(*testing.T, clustertest.Options)) {
 	t.Helper()
-	clustertest.ForEachPolicy(t, test)
+	clustertest.ForEachPolicyInTurn(t, test)
 	t.Run("gate-off", func(t *testing.T) { test(t, clustertest.Options{GateOff: true}) })
 }
 
@@ -54,10 +54,24 @@ func TestStaleCapacity(t *testing.T) {
 	})
 }
 
+// TestDefaultPolicy: a pod does not wait for a decision that leaves enough room.
+func TestDefaultPolicy(t *testing.T) {
+	c := clustertest.Start(ktesting.Init(t))
+	c.CreateNodes(1)
+	driver := c.StartDriver(unpublished([]int64{100}))
+	for _, name := range []string{"first", "second"} {
+		c.CreatePod(clustertest.Pod{Name: name, Class: class, Sizes: []string{"50Gi"}})
+		c.ExpectNode(name, "node-1")
+	}
+	c.CreatePod(clustertest.Pod{Name: "third", Class: class, Sizes: []string{"50Gi"}})
+	c.ExpectReason("third", 1, clustertest.Reserved)
+	expectNoFailures(c, driver)
+}
+
 // TestReservedCapacity: a pod says that it waits for capacity to be refreshed, and
 // goes on when it is. With the policy Object, it waits for any decision. With
 // InFlight, it does only if the volumes in flight may be where it has to go.
-func TestReservedCapacity(t *testing.T) { clustertest.ForEachPolicy(t, testReservedCapacity) }
+func TestReservedCapacity(t *testing.T) { clustertest.ForEachPolicyInTurn(t, testReservedCapacity) }
 
 func testReservedCapacity(t *testing.T, options clustertest.Options) {
 	c := clustertest.StartWith(ktesting.Init(t), options)

@@ -21,7 +21,7 @@ const capacityEvents = "storage.k8s.io/CSIStorageCapacity"
 // TestWakeUp: capacity that grows wakes the pods that wait for its class, and no
 // other pod. The queue would flush its pods after five minutes
 // only.
-func TestWakeUp(t *testing.T) { clustertest.ForEachPolicy(t, testWakeUp) }
+func TestWakeUp(t *testing.T) { clustertest.ForEachPolicyInTurn(t, testWakeUp) }
 
 func testWakeUp(t *testing.T, options clustertest.Options) {
 	c := clustertest.StartWith(ktesting.Init(t), options)
@@ -51,7 +51,7 @@ func testWakeUp(t *testing.T, options clustertest.Options) {
 
 // TestShrinkingCapacityWakesNobody: less room is no reason to try a pod again.
 func TestShrinkingCapacityWakesNobody(t *testing.T) {
-	clustertest.ForEachPolicy(t, testShrinkingCapacityWakesNobody)
+	clustertest.ForEachPolicyInTurn(t, testShrinkingCapacityWakesNobody)
 }
 
 func testShrinkingCapacityWakesNobody(t *testing.T, options clustertest.Options) {

@@ -56,7 +56,7 @@ func TestStress(t *testing.T) {
 	pods := *podsFlag / 3
 	for _, confirming := range []bool{false, true} {
 		t.Run(fmt.Sprintf("confirming=%t", confirming), func(t *testing.T) {
-			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+			clustertest.ForEachPolicyInTurn(t, func(t *testing.T, options clustertest.Options) {
 				r := start(t, s, options, confirming)
 				r.run(pods, nil)
 				// With the policy Object, a report for one volume may end the wait
@@ -70,7 +70,7 @@ func TestStress(t *testing.T) {
 		})
 	}
 	t.Run("restarts", func(t *testing.T) {
-		clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+		clustertest.ForEachPolicyInTurn(t, func(t *testing.T, options clustertest.Options) {
 			options.Lease = true
 			r := start(t, s, options, true)
 			r.run(pods, []fault{relist, kill, takeOver, serverAway, kill})
