@@ -1,10 +1,18 @@
+// Package api tests the API of KEP-5925 from outside: what a client of a real
+// kube-apiserver sees, and what survives in etcd.
 package api
 
 import (
+	"testing"
+
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"capacityv2.internal/test-integration/apiservertest"
 )
+
+func TestMain(m *testing.M) { apiservertest.Main(m) }
 
 // ns holds every namespaced object of these tests; a server makes it itself.
 const ns = metav1.NamespaceDefault

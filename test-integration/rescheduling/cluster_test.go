@@ -1,3 +1,6 @@
+// Package rescheduling tests from outside what happens to pods with bound volumes
+// whose nodes cannot be used any more, with a driver that can rebuild the volumes
+// elsewhere.
 package rescheduling
 
 import (
@@ -6,11 +9,15 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
+	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/clustertest"
 	"capacityv2.internal/test-integration/modeldriver"
 )
+
+func TestMain(m *testing.M) { apiservertest.Main(m, "MutablePVNodeAffinity") }
 
 const (
 	// class is the storage class of a driver that can rebuild volumes.
@@ -72,4 +79,12 @@ func expectVolumes(c *clustertest.Cluster, driver *modeldriver.Driver, want ...i
 	if n := driver.Failed(); n != 0 {
 		c.Errorf("%d volumes were asked for where there was no room, want none", n)
 	}
+}
+
+// startHolding starts a control plane whose scheduler stops before it binds a pod to
+// the node: before all other plugins, or after them.
+func startHolding(t *testing.T, options clustertest.Options, node string, before bool) (*clustertest.Cluster, *clustertest.Hold) {
+	t.Helper()
+	hold := clustertest.NewHold(func(_ *corev1.Pod, to string) bool { return to == node })
+	return start(t, hold.AddTo(options, before)), hold
 }

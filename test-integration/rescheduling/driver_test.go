@@ -38,39 +38,34 @@ func testAffinityNotUnset(t *testing.T, options clustertest.Options) {
 // volumes, it is as it always was. The pod goes where its volume may be used,
 // whether or not there is room, and the claim still has the old node.
 func TestWithoutIt(t *testing.T) {
-	for name, off := range map[string]struct {
-		clustertest.Options
-		driver bool
-	}{
-		"gate-off":   {Options: clustertest.Options{GateOff: true}},
-		"driver-off": {driver: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := start(t, off.Options)
-			c.CreateNodes(2)
-			driver := c.StartDriver(local([]int64{100}, []int64{10}))
-			startApp(c, "100Gi")
-			data, rescheduled := observe(c, "data-app-0"), c.Rescheduled()
-			drain(c)
-			c.CreatePod(app)
-			if off.driver {
-				c.ExpectNoRoom(app.Name, 1)
-				_, err := c.Client().StorageV1().CSIDrivers().Patch(c, driverName, types.MergePatchType,
-					[]byte(`{"spec": {"volumeRebuilding": false}}`), metav1.PatchOptions{})
-				c.ExpectNoError(err, "turn off volumeRebuilding")
-			}
-			c.ExpectNode(app.Name, "node-2")
-			c.Eventually(func(context.Context) error {
-				if driver.Failed() == 0 {
-					return errors.New("the volume was not asked for where there is no room")
-				}
-				return nil
-			})
-			data.expectUntouched(c)
-			expectEvents(c)
-			if got := c.Rescheduled() - rescheduled; got != 0 {
-				c.Errorf("%d claims were rescheduled, want none", got)
-			}
-		})
+	t.Run("gate-off", func(t *testing.T) { testWithoutIt(t, clustertest.Options{GateOff: true}) })
+	t.Run("driver-off", func(t *testing.T) { clustertest.ForEachPolicyInTurn(t, testWithoutIt) })
+}
+
+func testWithoutIt(t *testing.T, options clustertest.Options) {
+	c := start(t, options)
+	c.CreateNodes(2)
+	driver := c.StartDriver(local([]int64{100}, []int64{10}))
+	startApp(c, "100Gi")
+	data, rescheduled := observe(c, "data-app-0"), c.Rescheduled()
+	drain(c)
+	c.CreatePod(app)
+	if !options.GateOff {
+		c.ExpectNoRoom(app.Name, 1)
+		_, err := c.Client().StorageV1().CSIDrivers().Patch(c, driverName, types.MergePatchType,
+			[]byte(`{"spec": {"volumeRebuilding": false}}`), metav1.PatchOptions{})
+		c.ExpectNoError(err, "turn off volumeRebuilding")
+	}
+	c.ExpectNode(app.Name, "node-2")
+	c.Eventually(func(context.Context) error {
+		if driver.Failed() == 0 {
+			return errors.New("the volume was not asked for where there is no room")
+		}
+		return nil
+	})
+	data.expectUntouched(c)
+	expectEvents(c)
+	if got := c.Rescheduled() - rescheduled; got != 0 {
+		c.Errorf("%d claims were rescheduled, want none", got)
 	}
 }

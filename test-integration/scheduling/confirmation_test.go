@@ -107,6 +107,8 @@ func testOlderProvisionerTakesOver(t *testing.T, options clustertest.Options) {
 	waitForCapacity(c, 70)
 	c.CreatePod(clustertest.Pod{Name: "third", Class: class, Sizes: []string{"70Gi"}})
 	c.ExpectNode("third", "node-1")
+	c.CreatePod(clustertest.Pod{Name: "fourth", Class: class, Sizes: []string{"10Gi"}})
+	c.ExpectReason("fourth", 1, clustertest.Reserved)
 	expectNoFailures(c, driver)
 }
 

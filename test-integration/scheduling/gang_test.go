@@ -107,6 +107,8 @@ func testGroupsUnderOneRoot(t *testing.T, options clustertest.Options) {
 	for _, pod := range pods {
 		c.ExpectNode(pod, "node-1")
 	}
+	c.CreatePod(clustertest.Pod{Name: "stranger", Class: class, Sizes: []string{"70Gi"}})
+	c.ExpectReason("stranger", 1, clustertest.Reserved)
 	expectNoFailures(c, driver)
 }
 

@@ -101,7 +101,7 @@ func testVolumeNeverComes(t *testing.T, options clustertest.Options) {
 	config := local([]int64{1000})
 	config.Refuses = gate.refuses
 	driver := c.StartDriver(config)
-	c.CreatePod(clustertest.Pod{Name: "stuck", Class: class, Sizes: []string{"10Gi"}})
+	c.CreatePod(clustertest.Pod{Name: "stuck", Class: class, Sizes: []string{"500Gi"}})
 	waitForSelected(c, "stuck-0")
 
 	begin := time.Now()
@@ -114,6 +114,10 @@ func testVolumeNeverComes(t *testing.T, options clustertest.Options) {
 	t.Logf("the other pod had its node after %v", took)
 	if !c.IsObject() && took > timeout {
 		t.Errorf("the other pod had its node after %v, want it at once", took)
+	}
+	if !c.IsObject() {
+		c.CreatePod(clustertest.Pod{Name: "large", Class: class, Sizes: []string{"450Gi"}})
+		c.ExpectReason("large", 1, clustertest.Reserved)
 	}
 	gate.open("stuck-0")
 	c.ExpectNode("stuck", "node-1")
@@ -150,9 +154,12 @@ func testRecreatedPod(t *testing.T, options clustertest.Options) {
 	}
 	gate.open("data")
 	c.ExpectNode("app", "node-1")
-	driver.Publish()
-	c.ExpectNode("other", "node-1")
+	if c.IsObject() {
+		driver.Publish()
+		c.ExpectNode("other", "node-1")
+	}
 	c.CreatePod(clustertest.Pod{Name: "full", Class: class, Sizes: []string{"60Gi"}})
+	c.ExpectReason("full", 1, clustertest.Reserved)
 	driver.Publish()
 	c.ExpectNoRoom("full", 1)
 	expectNoFailures(c, driver)
