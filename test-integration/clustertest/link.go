@@ -3,6 +3,7 @@ package clustertest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -22,7 +23,7 @@ var errCut = errors.New("the link to the API server is cut")
 // process or the server were gone.
 type link struct {
 	mutex       sync.Mutex
-	cut         bool
+	cut, ended  bool
 	connections map[net.Conn]bool
 	// relisting has the resources whose next watch is refused, because the server
 	// has forgotten the version from which it is to go on.
@@ -34,7 +35,7 @@ func newLink(config *rest.Config) (*link, *rest.Config) {
 	l := &link{connections: map[net.Conn]bool{}}
 	config = rest.CopyConfig(config)
 	config.Dial = l.dial
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &watchRefuser{link: l, next: next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &refuser{link: l, next: next} })
 	return l, config
 }
 
@@ -65,6 +66,22 @@ func (l *link) Cut() {
 	defer l.mutex.Unlock()
 	l.cut = true
 	l.disconnect()
+}
+
+// End is [link.Cut] for ever. Requests are refused then instead of failing, because
+// the recorder of events would try again for minutes.
+func (l *link) End() {
+	l.Cut()
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.ended = true
+}
+
+// hasEnded returns whether all requests have to be refused.
+func (l *link) hasEnded() bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.ended
 }
 
 // Mend lets connect again.
@@ -121,26 +138,34 @@ func (c *linked) Close() error {
 	return c.Conn.Close()
 }
 
-// watchRefuser answers watches in place of the server.
-type watchRefuser struct {
+// refuser answers some requests in place of the server.
+type refuser struct {
 	link *link
 	next http.RoundTripper
 }
 
-func (w *watchRefuser) RoundTrip(request *http.Request) (*http.Response, error) {
+func (w *refuser) RoundTrip(request *http.Request) (*http.Response, error) {
+	if w.link.hasEnded() {
+		return answer(request, metav1.StatusReasonForbidden, http.StatusForbidden)
+	}
 	query := request.URL.Query()
 	// A watch that begins with a list does not go on from a version.
 	if query.Get("watch") == "" || query.Get("sendInitialEvents") == "true" || !w.link.refuses(resourceOf(request.URL.Path)) {
 		return w.next.RoundTrip(request)
 	}
+	return answer(request, metav1.StatusReasonExpired, http.StatusGone)
+}
+
+// answer returns an error as the server would.
+func answer(request *http.Request, reason metav1.StatusReason, code int) (*http.Response, error) {
 	body, err := runtime.Encode(scheme.Codecs.LegacyCodec(metav1.Unversioned), &metav1.Status{
-		Status: metav1.StatusFailure, Reason: metav1.StatusReasonExpired, Code: http.StatusGone, Message: "too old resource version",
+		Status: metav1.StatusFailure, Reason: reason, Code: int32(code), Message: "the test has refused the request",
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &http.Response{
-		Status: "410 Gone", StatusCode: http.StatusGone, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: request,
+		Status: fmt.Sprint(code, " ", http.StatusText(code)), StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: request,
 		Header: http.Header{"Content-Type": []string{runtime.ContentTypeJSON}},
 		Body:   io.NopCloser(strings.NewReader(string(body))),
 	}, nil

@@ -61,7 +61,7 @@ func (c *Cluster) StopScheduler() {
 
 // KillScheduler ends the scheduler as a signal does: it writes nothing any more.
 func (c *Cluster) KillScheduler() {
-	c.scheduler.link.Cut()
+	c.scheduler.link.End()
 	c.StopScheduler()
 }
 
@@ -170,7 +170,7 @@ func (c *Cluster) elected(p *process, client coordinationv1.LeasesGetter, identi
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: run,
 			OnStoppedLeading: func() {
-				p.link.Cut()
+				p.link.End()
 				p.stop()
 			},
 		},
