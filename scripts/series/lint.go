@@ -18,7 +18,7 @@ import (
 // trailers are the required ones, each with the form that is accepted.
 var trailers = []struct{ name, form, example string }{
 	{"KEP", `^\d+$`, "KEP: 5925"},
-	{"Class", `^(feature|generated|fix|test)$`, "Class: feature (or generated, fix, test)"},
+	{"Class", `^(feature|generated|fix|perf|test)$`, "Class: feature (or generated, fix, perf, test)"},
 	{"Upstream", `^(https://\S+|not-forwarded: .+)$`, "Upstream: https://github.com/kubernetes/kubernetes/pull/N, or Upstream: not-forwarded: reason"},
 	{"Drop-When", `.{10,}`, "Drop-When: the base contains a gate named CSIStorageCapacityV2"},
 	{"Proven-By", `^(\./)?[\w./-]+:[\w/]+$|^codegen-drift$`, "Proven-By: pkg/apis/storage/validation:TestValidateCSIStorageCapacity, or codegen-drift"},

@@ -97,6 +97,7 @@ func TestLintCommits(t *testing.T) {
 			}
 		}, []string{"the mode of pkg/b/b.go"}},
 		"no trailers":        {"a: x\n\nOne sentence. Another one.\n", map[string]string{"pkg/a/x.go": "package a\n"}, nil, []string{"trailer KEP", "trailer Class", "trailer Proven-By"}},
+		"a faster one":       {message("a: speed up x", "perf"), map[string]string{"pkg/a/x.go": "package a\n"}, nil, nil},
 		"an unknown class":   {message("a: x", "hack"), map[string]string{"pkg/a/x.go": "package a\n"}, nil, []string{"trailer Class"}},
 		"an unknown trailer": {strings.TrimSpace(message("a: x", "feature")) + "\nCarry-Of: x\n", map[string]string{"pkg/a/x.go": "package a\n"}, nil, []string{"unknown trailer Carry-Of"}},
 		"no body": {"a: x\n\n" + message("", "feature")[strings.Index(message("", "feature"), "KEP:"):], map[string]string{"pkg/a/x.go": "package a\n"}, nil,

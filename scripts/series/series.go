@@ -37,7 +37,7 @@ func (p Patch) SHA256() string {
 	return hex.EncodeToString(h[:])
 }
 
-// Class returns the patch's Class trailer: feature, generated, fix or test.
+// Class returns the patch's Class trailer: feature, generated, fix, perf or test.
 func (p Patch) Class() string { return first(p.Trailers["Class"]) }
 
 // Paths returns every path that the patch touches, once.
