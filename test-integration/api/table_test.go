@@ -12,7 +12,7 @@ import (
 	"capacityv2.internal/test-integration/apiservertest"
 )
 
-// poolsColumn is the column that `kubectl get csistoragecapacities` shows.
+// poolsColumn is the column that `kubectl get csistoragecapacities -o wide` adds.
 const poolsColumn = "Pools"
 
 // TestCSIStorageCapacityTable asks for the table that kubectl prints.
@@ -36,8 +36,11 @@ func TestCSIStorageCapacityTable(t *testing.T) {
 	if column < 0 {
 		tCtx.Fatalf("no column %s in %+v", poolsColumn, table.ColumnDefinitions)
 	}
-	if c := table.ColumnDefinitions[column]; c.Description == "" {
-		tCtx.Errorf("column %s has no description", poolsColumn)
+	if c := table.ColumnDefinitions[column]; c.Description == "" || c.Priority == 0 {
+		tCtx.Errorf("column %s has no description, or is not only for wide output: %+v", poolsColumn, c)
+	}
+	if !slices.ContainsFunc(table.ColumnDefinitions, func(c metav1.TableColumnDefinition) bool { return c.Name == "Age" }) {
+		tCtx.Errorf("no column Age in %+v", table.ColumnDefinitions)
 	}
 	got := map[string]string{}
 	for _, row := range table.Rows {

@@ -16,8 +16,8 @@ import (
 	"capacityv2.internal/test-integration/apiservertest"
 )
 
-// maxPools is the documented maximum number of entries.
-const maxPools = 256
+// maxPools is the limit that the API declares for drivers.
+const maxPools = storagev1.CSIStorageCapacityMaxAvailableCapacities
 
 // TestCSIStorageCapacityValidation checks what is refused on create and on
 // update, and with which message.
