@@ -118,15 +118,15 @@ func (r Report) Throughputs() []Throughput {
 		name := func(kind string) string {
 			return fmt.Sprintf("PerfScheduling/DynamicProvisioning/%dNodes_%s", nodes, kind)
 		}
-		inFlight := fmt.Sprintf("PerfScheduling/DynamicProvisioningInFlight/%dNodes_inflight", nodes)
+		object := fmt.Sprintf("PerfScheduling/DynamicProvisioningObject/%dNodes_object", nodes)
 		lines = append(lines, Throughput{
 			Nodes:         nodes,
 			Untracked:     r.Samples.Show(name("untracked"), unit),
 			Upstream:      r.Samples.Show(name("gateoff"), unit),
-			Object:        r.Samples.Show(name("gateon"), unit),
-			InFlight:      r.Samples.Show(inFlight, unit),
-			ObjectShare:   r.share(name("gateon"), name("untracked"), unit),
-			InFlightShare: r.share(inFlight, name("untracked"), unit),
+			Object:        r.Samples.Show(object, unit),
+			InFlight:      r.Samples.Show(name("gateon"), unit),
+			ObjectShare:   r.share(object, name("untracked"), unit),
+			InFlightShare: r.share(name("gateon"), name("untracked"), unit),
 		})
 	}
 	return lines

@@ -43,7 +43,7 @@ func TestReport(t *testing.T) {
 	for _, want := range []string{
 		"| 100 | 1 | 0 | 20.00ms (once) | 500.0µs ± 40% | 40 | 5.0 µs | 10 |",
 		"| 5000 | 3 | 0 | not run | not run | – | – | – |",
-		"| 500 | 80 (once) | not run | 76 (once) | 95% | not run | – |",
+		"| 500 | 80 (once) | not run | not run | – | 76 (once) | 95% |",
 		`| node | changing | tight | 1s | InFlight | 0 | 32.8 | 3.04 s | 0 |
 | node | changing | tight | 10s | upstream | 261 | 2.62 | – | 20 |
 | zone | constant | tight | – | Object | 0 | 0.033 | – | 99 |`,

@@ -26,7 +26,7 @@ func Runs(tree, root string) []Run {
 	for _, nodes := range []string{"500", "5000"} {
 		runs = append(runs, Run{
 			Name: "scheduler_perf, " + nodes + " nodes", Dir: filepath.Join(root, "test-integration"), Package: "./perf",
-			Bench: "^BenchmarkPerfScheduling$/^DynamicProvisioning(InFlight)?$/^" + nodes + "Nodes_", Args: []string{"-benchtime", "1ns"}, Repeat: 3,
+			Bench: "^BenchmarkPerfScheduling$/^DynamicProvisioning(Object)?$/^" + nodes + "Nodes_", Args: []string{"-benchtime", "1ns"}, Repeat: 3,
 		})
 	}
 	return append(runs, Run{

@@ -112,7 +112,17 @@ func (a *App) verifyPrefixes(ctx context.Context, s *progress.Step) error {
 		if err := toolchain.BuildPackages(ctx, dir, s.Log, pkgs...); err != nil {
 			return fmt.Errorf("patch %d of the series, %q, does not build: %w", i+1, p.Subject, err)
 		}
-		if err := toolchain.UnitTest(ctx, dir, s.Log, s.Log, "15m", pkgs...); err != nil {
+		unit, suites := splitSuites(pkgs)
+		if len(suites) > 0 {
+			// make test runs them, on the whole series.
+			if err := toolchain.Go(ctx, dir, s.Log, append([]string{"vet"}, suites...)...); err != nil {
+				return fmt.Errorf("the integration tests of patch %d of the series, %q, do not build: %w", i+1, p.Subject, err)
+			}
+		}
+		if len(unit) == 0 {
+			continue
+		}
+		if err := toolchain.UnitTest(ctx, dir, s.Log, s.Log, "15m", unit...); err != nil {
 			return fmt.Errorf("patch %d of the series, %q, fails the tests of its packages: %w", i+1, p.Subject, err)
 		}
 	}
