@@ -29,7 +29,7 @@ var dependents = []string{
 }
 
 // testSteps counts the steps after lint and apply.
-const testSteps = 7
+const testSteps = 8
 
 // Test runs lint, the unit tests of every touched package, and the integration
 // tests, ours and upstream's.
@@ -47,6 +47,7 @@ func (a *App) Test(ctx context.Context) error {
 	}{
 		{"tests of the tooling", a.testScripts},
 		{"unit tests of the touched packages", a.testTouched},
+		{"unit tests of the scheduler's plugin with the race detector", a.testPluginRace},
 		{"upstream's check of the feature gate lists", a.verifyFeatureGates},
 		{"another module builds against the overrides", a.proveOverrides},
 		{"build etcd", a.buildEtcd},
@@ -79,6 +80,13 @@ func (a *App) testTouched(ctx context.Context, s *progress.Step) error {
 	pkgs, _ = splitSuites(pkgs)
 	s.Sayf("%d package patterns", len(pkgs))
 	return toolchain.UnitTest(ctx, a.WS.Tree(), s.Log, a.Out, "20m", pkgs...)
+}
+
+// testPluginRace needs cgo, so that all that the plugin imports is compiled once
+// more for it. Upstream's tests of the plugin that only wait are left out.
+func (a *App) testPluginRace(ctx context.Context, s *progress.Step) error {
+	return toolchain.Test(ctx, a.WS.Tree(), []string{"CGO_ENABLED=1"}, s.Log, a.Out, "-race", "-timeout", "15m",
+		"-skip", "^TestBindPodVolumes$", "./pkg/scheduler/framework/plugins/volumebinding/...")
 }
 
 // splitSuites separates packages with unit tests from upstream's integration
