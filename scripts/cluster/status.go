@@ -64,7 +64,7 @@ func Show(ws workspace.Workspace, printf func(string, ...any)) error {
 		printf("  export NO_PROXY=\"*\"   # the cluster is on this machine\n")
 	}
 	printf("  %s apply -f docs/examples/three-pools.yaml\n", kubectl)
-	printf("  %s get csistoragecapacities --all-namespaces\n", kubectl)
+	printf("  %s get csistoragecapacities --all-namespaces --output wide\n", kubectl)
 	printf("  %s explain csistoragecapacity.availableCapacities\n", kubectl)
 	printf("make down ends it.\n\n")
 	return nil

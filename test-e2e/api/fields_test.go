@@ -56,12 +56,12 @@ func TestDriverDefault(t *testing.T) {
 	}
 }
 
-// TestColumn checks what `kubectl get` shows.
+// TestColumn checks what `kubectl get -o wide` shows.
 func TestColumn(t *testing.T) {
 	c := connect(t)
 	_, capacity := c.applyExample(t)
 
-	header, row, _ := strings.Cut(strings.TrimSpace(c.mustKubectl(t, "", "get", "csistoragecapacities", capacity)), "\n")
+	header, row, _ := strings.Cut(strings.TrimSpace(c.mustKubectl(t, "", "get", "csistoragecapacities", "--output=wide", capacity)), "\n")
 	if !slices.Contains(strings.Fields(header), "POOLS") {
 		t.Errorf("no column POOLS in %q", header)
 	}

@@ -117,7 +117,8 @@ func TestMaximumVolumeSizeRatcheting(t *testing.T) {
 	storage := apiservertest.NewStorage()
 	const message = `maximumVolumeSize: Invalid value: "-1": must be greater than or equal to 0`
 
-	server := apiservertest.StartGateOff(tCtx, storage)
+	// Only a stock server still stores such an object.
+	server := apiservertest.StartStock(tCtx, storage)
 	createCapacity(tCtx, server.Client, withMaximum(newCapacity("stored"), "-1"))
 	server.Stop()
 

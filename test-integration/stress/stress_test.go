@@ -63,7 +63,7 @@ func TestStress(t *testing.T) {
 				// for another one.
 				bound := 0
 				if options.Policy == config.ObjectCapacityReservation && !confirming {
-					bound = r.provisioned() / 20
+					bound = r.provisioned() / 8
 				}
 				r.finish(bound)
 			})
