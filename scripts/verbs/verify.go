@@ -115,7 +115,7 @@ func (a *App) verifyPrefixes(ctx context.Context, s *progress.Step) error {
 		unit, suites := splitSuites(pkgs)
 		if len(suites) > 0 {
 			// make test runs them, on the whole series.
-			if err := toolchain.Go(ctx, dir, s.Log, append([]string{"vet"}, suites...)...); err != nil {
+			if err := toolchain.Go(ctx, dir, s.Log, append([]string{"vet", "-tags", toolchain.Tags}, suites...)...); err != nil {
 				return fmt.Errorf("the integration tests of patch %d of the series, %q, do not build: %w", i+1, p.Subject, err)
 			}
 		}
