@@ -1,14 +1,15 @@
 # Entry points. Each verb is one of the Go program in scripts/; see make help.
 .DEFAULT_GOAL := help
-.PHONY: help up down test test-stress e2e bench tree apply export edit rebase lint verify codegen overrides release release-verify clean
+.PHONY: help up down test test-stress upstream-suites e2e bench tree apply export edit rebase lint verify codegen overrides release release-verify clean
 
 # scripts/ runs before there is a tree, so outside the workspace of go.work.
 CAPACITYV2 := GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false" go -C scripts run .
 
 help: ## List the verbs
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "  PODS=… SEED=…       how many pods, and the faults of an earlier run (make test-stress)"
+	@echo "  SUITE=…             only the suites whose folder matches (make upstream-suites)"
 	@echo "  BASE=v…             the base that make rebase moves to; FORECAST=1 goes on after a conflict"
 	@echo "  SCOPE=all           make codegen runs every generator"
 	@echo "  KUBERNETES_SRC=…    a git checkout at the tag, instead of Go modules (make tree)"
@@ -27,6 +28,9 @@ test: ## The tests: lint, unit tests of every touched package, integration tests
 
 test-stress: ## A long randomised test of capacity reservation, with the race detector
 	@$(CAPACITYV2) test-stress $(if $(PODS),--pods=$(PODS)) $(if $(SEED),--seed=$(SEED))
+
+upstream-suites: ## Upstream's own integration suites with the gate off and on, and docs/upstream-suites.md
+	@$(CAPACITYV2) upstream-suites $(if $(SUITE),--suite='$(SUITE)')
 
 e2e: ## Bring up a cluster, run the end-to-end tests on it, end it
 	@$(CAPACITYV2) e2e

@@ -57,6 +57,10 @@ func root() *cobra.Command {
 	testStress := verb("test-stress", "Run thousands of pods against the reservation of capacity, with faults and the race detector", func(ctx context.Context) error { return app.TestStress(ctx, stress) })
 	testStress.Flags().IntVar(&stress.Pods, "pods", 10000, "number of pods for each policy")
 	testStress.Flags().Int64Var(&stress.Seed, "seed", 0, "seed of the faults, as an earlier run has printed it; 0 takes one from the clock")
+	var suite string
+	upstreamSuites := verb("upstream-suites", "Run upstream's own integration suites with the gate off and on, and write docs/upstream-suites.md", func(ctx context.Context) error { return app.UpstreamSuites(ctx, suite) })
+	upstreamSuites.Flags().StringVar(&suite, "suite", "", "only those whose folder in test/integration matches this regular expression")
+
 	var reportOnly bool
 	bench := verb("bench", "Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks", func(ctx context.Context) error { return app.Bench(ctx, reportOnly) })
 	bench.Flags().BoolVar(&reportOnly, "report-only", false, "write the report again from the results of the last run")

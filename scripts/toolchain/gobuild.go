@@ -22,6 +22,12 @@ func BuildPackages(ctx context.Context, dir string, log io.Writer, patterns ...s
 	return Go(ctx, dir, log, append([]string{"build", "-tags", Tags}, pkgs...)...)
 }
 
+// PackageName returns the name in the package clauses of a package.
+func PackageName(ctx context.Context, dir string, log io.Writer, pkg string) (string, error) {
+	name, err := list(ctx, dir, log, "{{.Name}}", []string{pkg})
+	return strings.TrimSpace(name), err
+}
+
 // list prints the packages that match patterns in the format of `go list -f`.
 func list(ctx context.Context, dir string, log io.Writer, format string, patterns []string) (string, error) {
 	args := append([]string{"list", "-tags", Tags, "-f", format}, patterns...)

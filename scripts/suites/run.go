@@ -1,0 +1,101 @@
+package suites
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/toolchain"
+)
+
+// Runner runs suites of the patched tree.
+type Runner struct {
+	// Tree is the folder of the tree.
+	Tree string
+	// Results is the folder of the results.
+	Results string
+	// Env is added to the environment: etcd has to be in PATH.
+	Env []string
+}
+
+func (r Runner) file(s Suite, gateOn bool) string {
+	gate := "off"
+	if gateOn {
+		gate = "on"
+	}
+	return filepath.Join(r.Results, s.Name()+"."+gate+".json")
+}
+
+// Run runs a suite and keeps its result.
+func (r Runner) Run(ctx context.Context, suite Suite, gateOn bool, s *progress.Step) error {
+	pkg := "./test/integration/" + suite.Folder
+	args := []string{"-count=1", "-timeout", "90m"}
+	if gateOn {
+		tmp, err := os.MkdirTemp("", "overlay")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(tmp)
+		name, err := toolchain.PackageName(ctx, r.Tree, s.Log, pkg)
+		if err != nil {
+			return err
+		}
+		overlay, err := writeOverlay(tmp, filepath.Join(r.Tree, pkg), name)
+		if err != nil {
+			return err
+		}
+		args = append(args, "-overlay", overlay)
+	}
+	var raw bytes.Buffer
+	if err := toolchain.TestJSON(ctx, r.Tree, r.Env, s.Log, &raw, append(append(args, pkg), suite.Args...)...); err != nil {
+		return err
+	}
+	result, err := read(raw.Bytes(), gateOn)
+	if err != nil {
+		return err
+	}
+	s.Sayf("%d tests, %d passed, %d skipped", len(result.Tests), result.Count(toolchain.Passed), result.Count(toolchain.Skipped))
+	for _, name := range result.Failures() {
+		s.Sayf("FAIL %s", name)
+	}
+	if err := os.MkdirAll(r.Results, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(r.file(suite, gateOn), raw.Bytes(), 0o644)
+}
+
+// Result reads what the last run of a suite gave. Without one the error is
+// [os.ErrNotExist].
+func (r Runner) Result(suite Suite, gateOn bool) (toolchain.TestResult, error) {
+	raw, err := os.ReadFile(r.file(suite, gateOn))
+	if err != nil {
+		return toolchain.TestResult{}, err
+	}
+	return read(raw, gateOn)
+}
+
+// read reads the result of one package, without our own test, which has to have
+// passed if the package has.
+func read(raw []byte, gateOn bool) (toolchain.TestResult, error) {
+	var result toolchain.TestResult
+	results, err := toolchain.ReadTestResults(bytes.NewReader(raw))
+	if err != nil {
+		return result, err
+	}
+	if len(results) != 1 {
+		return result, fmt.Errorf("results of %d packages, want one", len(results))
+	}
+	result = slices.Collect(maps.Values(results))[0]
+	if gateOn {
+		if o := result.Tests[gateIsOn]; o != toolchain.Passed && (result.Package == toolchain.Passed || o == toolchain.Failed) {
+			return result, fmt.Errorf("the gate was not on for all tests: %s has the outcome %q", gateIsOn, o)
+		}
+		delete(result.Tests, gateIsOn)
+	}
+	return result, nil
+}

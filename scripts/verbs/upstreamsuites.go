@@ -1,0 +1,91 @@
+package verbs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/suites"
+)
+
+// UpstreamSuites runs those of upstream's suites whose folder matches pattern,
+// with the gate off and on, and writes docs/upstream-suites.md if all of them
+// have run on this tree, now or earlier. A test that fails with the gate on only
+// is an error.
+func (a *App) UpstreamSuites(ctx context.Context, pattern string) error {
+	folder, err := regexp.Compile(pattern)
+	if err != nil {
+		return progress.Refuse(fmt.Sprintf("--suite is %q: %v", pattern, err), "a regular expression for folders in test/integration", "make upstream-suites SUITE=scheduler/")
+	}
+	selected := suites.Select(folder)
+	if len(selected) == 0 {
+		return progress.Refuse(fmt.Sprintf("no suite matches %q", pattern), "one of: "+folders(suites.All), "make upstream-suites SUITE=scheduler/")
+	}
+	r := a.reporter("upstream-suites", applySteps+2+2*len(selected))
+	if err := a.ensureApplied(ctx, r); err != nil {
+		return err
+	}
+	if err := r.Step(ctx, "build etcd", a.buildEtcd); err != nil {
+		return err
+	}
+	tree, err := a.tree(nil).Tree(ctx, "HEAD")
+	if err != nil {
+		return err
+	}
+	runner := suites.Runner{Tree: a.WS.Tree(), Results: filepath.Join(a.WS.Work, "upstream-suites", tree), Env: []string{a.binPath()}}
+	for _, suite := range selected {
+		for _, on := range []bool{false, true} {
+			gate := map[bool]string{false: "off", true: "on"}[on]
+			if err := r.Step(ctx, suite.Folder+", gate "+gate, func(ctx context.Context, s *progress.Step) error {
+				return runner.Run(ctx, suite, on, s)
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.Step(ctx, "report", func(_ context.Context, s *progress.Step) error { return a.reportSuites(runner, selected, s) }); err != nil {
+		return err
+	}
+	r.Done()
+	return nil
+}
+
+// reportSuites writes the report if there are results of all suites, and returns
+// an error if a selected one is worse with the gate on.
+func (a *App) reportSuites(runner suites.Runner, selected []suites.Suite, s *progress.Step) error {
+	rows, missing, err := suites.Rows(runner, suites.All)
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		s.Sayf("no report, because these have not run on this tree: %s", folders(missing))
+	} else {
+		var text bytes.Buffer
+		if err := suites.WriteReport(&text, fmt.Sprintf("a machine with %d cores", runtime.NumCPU()), rows); err != nil {
+			return err
+		}
+		path := filepath.Join(a.WS.Root, "docs", "upstream-suites.md")
+		if err := os.WriteFile(path, text.Bytes(), 0o644); err != nil {
+			return err
+		}
+		s.Sayf("wrote %s", path)
+	}
+	// An earlier failure of a suite that was not selected is in the report.
+	rows, _, err = suites.Rows(runner, selected)
+	return errors.Join(err, suites.Check(rows))
+}
+
+func folders(list []suites.Suite) string {
+	var names []string
+	for _, s := range list {
+		names = append(names, s.Folder)
+	}
+	return strings.Join(names, ", ")
+}
