@@ -16,6 +16,7 @@ help: ## List the verbs
 	@echo "  NODES=…             how many nodes, 1 to 9 (make up; default: 1)"
 	@echo "  CLUSTER_MODE=…      full or control-plane (make up; default: full where the kubelet can run)"
 	@echo "  PLATFORMS=…         such as linux/amd64,linux/arm64 (make release; default: this machine's)"
+	@echo "  AGAINST=DIR         dist/ of another checkout to compare with (make release-verify)"
 
 up: ## The main job: apply, build the custom release, bring up a local cluster with the features on
 	@$(CAPACITYV2) up
@@ -69,8 +70,8 @@ overrides: ## Module source and replace lines for other Go modules
 release: ## Pack dist/, reproducibly
 	@$(CAPACITYV2) release
 
-release-verify: ## Check the sums of dist/ offline
-	@$(CAPACITYV2) release-verify
+release-verify: ## Check the sums of dist/ offline, and compare it with another one
+	@$(CAPACITYV2) release-verify $(if $(AGAINST),--against='$(abspath $(AGAINST))')
 
 clean: ## Remove what the tooling made (FORCE=1: even commits that are not exported)
 	@$(CAPACITYV2) clean $(if $(FORCE),--force)

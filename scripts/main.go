@@ -87,7 +87,9 @@ func root() *cobra.Command {
 
 	verb("overrides", "Write a file:// module proxy with the patched staging modules, and the replace lines to paste", app.Overrides)
 	verb("release", "Pack dist/: tarballs, source, series, sums, manifest, SBOM and provenance", app.Release)
-	verb("release-verify", "Check the sums of dist/ offline", app.ReleaseVerify)
+	var against string
+	releaseVerify := verb("release-verify", "Check the sums of dist/ offline, and compare it with another one", func(context.Context) error { return app.ReleaseVerify(against) })
+	releaseVerify.Flags().StringVar(&against, "against", "", "dist folder of another checkout, which has to hold the same release")
 
 	var force bool
 	clean := verb("clean", "Remove what the tooling made", func(ctx context.Context) error { return app.Clean(ctx, force) })

@@ -1,7 +1,6 @@
 package release
 
 import (
-	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -46,14 +45,13 @@ type runDetails struct {
 	} `json:"builder"`
 }
 
-// defaultBuilder is the builder's ID where the caller names none: this tooling
-// on a machine that nobody vouches for.
-const defaultBuilder = "https://capacityv2.internal/scripts/release@local"
+// builder is the builder's ID: this tooling, on a machine that nobody vouches for.
+const builder = "https://capacityv2.internal/scripts/release@local"
 
 // newProvenance returns the provenance of subjects. Its materials are the
 // modules of the base, the modules that are compiled in, the base's and the
-// patched tree, and the patches. An empty builder means the default one.
-func newProvenance(in inputs, ldflags, builder string, subjects []Artefact) ([]byte, error) {
+// patched tree, and the patches.
+func newProvenance(in inputs, ldflags string, subjects []Artefact) ([]byte, error) {
 	s := statement{
 		Type:          "https://in-toto.io/Statement/v1",
 		PredicateType: "https://slsa.dev/provenance/v1",
@@ -93,7 +91,7 @@ func newProvenance(in inputs, ldflags, builder string, subjects []Artefact) ([]b
 	for _, p := range in.patches {
 		def.ResolvedDependencies = append(def.ResolvedDependencies, resource{Name: "patches/kubernetes/" + p.Name, Digest: map[string]string{"sha256": p.SHA256()}})
 	}
-	s.Predicate.RunDetails.Builder.ID = cmp.Or(builder, defaultBuilder)
+	s.Predicate.RunDetails.Builder.ID = builder
 	return marshal(s)
 }
 

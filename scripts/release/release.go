@@ -25,9 +25,6 @@ type Options struct {
 	// CheckTree refuses a tree that is not the base with the series on it. Nil
 	// checks only that no file differs from HEAD.
 	CheckTree func(context.Context) error
-	// BuilderID is the URI of who builds, for the provenance. Empty: a local
-	// machine that nobody vouches for.
-	BuilderID string
 }
 
 // diskGiB is what a release needs beside the tree and the build cache.
@@ -304,7 +301,7 @@ func (rel *release) finish(_ context.Context, s *progress.Step) error {
 	if err := add(sbomName, b, err); err != nil {
 		return err
 	}
-	b, err = newProvenance(rel.in, ldflags, rel.o.BuilderID, rel.artefacts)
+	b, err = newProvenance(rel.in, ldflags, rel.artefacts)
 	if err := add(provenanceName, b, err); err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func TestSBOMListsPatchesAndModules(t *testing.T) {
 }
 
 func TestProvenanceMaterials(t *testing.T) {
-	b, err := newProvenance(sampleInputs(), "-s", "", []Artefact{{"x.tar.gz", "cc", 1}})
+	b, err := newProvenance(sampleInputs(), "-s", []Artefact{{"x.tar.gz", "cc", 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestProvenanceMaterials(t *testing.T) {
 	if err := json.Unmarshal(b, &s); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Subject) != 1 || s.Subject[0].Digest["sha256"] != "cc" || s.Predicate.RunDetails.Builder.ID != defaultBuilder {
+	if len(s.Subject) != 1 || s.Subject[0].Digest["sha256"] != "cc" || s.Predicate.RunDetails.Builder.ID != builder {
 		t.Errorf("subject %v, builder %v", s.Subject, s.Predicate.RunDetails.Builder)
 	}
 	got := map[string]map[string]string{}
@@ -119,7 +119,7 @@ func TestProvenanceMaterials(t *testing.T) {
 
 	in := sampleInputs()
 	in.base[0].Sum = "h2:x"
-	if _, err := newProvenance(in, "", "", nil); err == nil {
+	if _, err := newProvenance(in, "", nil); err == nil {
 		t.Error("a sum of an unknown kind is accepted")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -99,9 +100,12 @@ func ReadManifest(dir string) (Manifest, error) {
 	return m, nil
 }
 
-// Compare checks that two releases have the same SHA256SUMS. Where they differ,
-// the error names the files, and for a tarball the members that differ.
+// Compare checks that two releases are intact and have the same SHA256SUMS. Where
+// they differ, the error names the files, and for a tarball the members that differ.
 func Compare(dirA, dirB string) error {
+	if err := errors.Join(Verify(dirA), Verify(dirB)); err != nil {
+		return err
+	}
 	a, err := readSums(dirA)
 	if err != nil {
 		return err

@@ -29,21 +29,25 @@ func fakeRelease(t *testing.T, dir, content string) {
 	write(t, filepath.Join(dir, SumsName), string(sumsFile([]Artefact{a, m})))
 }
 
+// flipByte changes the tarball and leaves the sums alone.
+func flipByte(t *testing.T, dir string) {
+	t.Helper()
+	p := filepath.Join(dir, "x.tar.gz")
+	b, err := os.ReadFile(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 1
+	write(t, p, string(b))
+}
+
 func TestVerify(t *testing.T) {
 	for name, c := range map[string]struct {
 		harm func(t *testing.T, dir string)
 		want string
 	}{
-		"intact": {func(*testing.T, string) {}, ""},
-		"flipped byte": {func(t *testing.T, dir string) {
-			p := filepath.Join(dir, "x.tar.gz")
-			b, err := os.ReadFile(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b[len(b)/2] ^= 1
-			write(t, p, string(b))
-		}, "x.tar.gz has the SHA-256"},
+		"intact":       {func(*testing.T, string) {}, ""},
+		"flipped byte": {flipByte, "x.tar.gz has the SHA-256"},
 		"missing file": {func(t *testing.T, dir string) {
 			if err := os.Remove(filepath.Join(dir, "x.tar.gz")); err != nil {
 				t.Fatal(err)
@@ -93,5 +97,17 @@ func TestCompareNamesTheMember(t *testing.T) {
 	err := Compare(a, c)
 	if err == nil || !strings.Contains(err.Error(), "kubernetes/f") || strings.Contains(err.Error(), "kubernetes/same") {
 		t.Errorf("error %v, want one that names kubernetes/f only", err)
+	}
+}
+
+func TestCompareReadsTheFiles(t *testing.T) {
+	a, b := t.TempDir(), t.TempDir()
+	fakeRelease(t, a, "1")
+	fakeRelease(t, b, "1")
+	flipByte(t, b)
+	for _, pair := range [][2]string{{a, b}, {b, a}} {
+		if err := Compare(pair[0], pair[1]); err == nil || !strings.Contains(err.Error(), b+" is not intact") {
+			t.Errorf("error %v, want one that names %s", err, b)
+		}
 	}
 }

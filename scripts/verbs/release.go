@@ -32,8 +32,9 @@ func (a *App) Release(ctx context.Context) error {
 	return nil
 }
 
-// ReleaseVerify checks the release of the current version against its sums.
-func (a *App) ReleaseVerify(context.Context) error {
+// ReleaseVerify checks the release of the current version against its sums, and
+// against the same release in another dist folder unless that is "".
+func (a *App) ReleaseVerify(against string) error {
 	v, err := release.ReadVersion(a.WS)
 	if err != nil {
 		return err
@@ -43,5 +44,12 @@ func (a *App) ReleaseVerify(context.Context) error {
 		return err
 	}
 	fmt.Fprintf(a.Out, "release-verify: %s is as its SHA256SUMS says\n", dir)
+	if against == "" {
+		return nil
+	}
+	if err := release.Compare(dir, filepath.Join(against, v.String())); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Out, "release-verify: %s has the same sums\n", filepath.Join(against, v.String()))
 	return nil
 }
