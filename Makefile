@@ -1,6 +1,6 @@
 # Entry points. Each verb is one of the Go program in scripts/; see make help.
 .DEFAULT_GOAL := help
-.PHONY: help up down test test-stress upstream-suites e2e bench tree apply export edit rebase lint verify codegen overrides release release-verify clean
+.PHONY: help up down test test-stress upstream-suites e2e bench tree apply export edit rebase lint verify prove codegen overrides release release-verify clean
 
 # scripts/ runs before there is a tree, so outside the workspace of go.work.
 CAPACITYV2 := GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false" go -C scripts run .
@@ -10,6 +10,7 @@ help: ## List the verbs
 	@echo
 	@echo "  PODS=… SEED=…       how many pods, and the faults of an earlier run (make test-stress)"
 	@echo "  SUITE=…             only the suites whose folder matches (make upstream-suites)"
+	@echo "  PATCH=… SINCE=…     only the patches whose name matches, or that differ from a commit (make prove)"
 	@echo "  BASE=v…             the base that make rebase moves to; FORECAST=1 goes on after a conflict"
 	@echo "  SCOPE=all           make codegen runs every generator"
 	@echo "  KUBERNETES_SRC=…    a git checkout at the tag, instead of Go modules (make tree)"
@@ -60,6 +61,9 @@ lint: ## Check the series without a source tree; shellcheck, gofmt, vet, staticc
 
 verify: ## Round trip, tree lock, gates, each prefix, generated code
 	@$(CAPACITYV2) verify
+
+prove: ## Each patch is needed: without it, the test that it names fails
+	@$(CAPACITYV2) prove $(if $(PATCH),--patch='$(PATCH)') $(if $(SINCE),--since='$(SINCE)')
 
 codegen: ## Regenerate with upstream's own generators, and show what changed
 	@$(CAPACITYV2) codegen $(if $(SCOPE),--scope=$(SCOPE))

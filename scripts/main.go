@@ -85,6 +85,11 @@ func root() *cobra.Command {
 	codegen := verb("codegen", "Regenerate with upstream's own generators, and show what changed", func(ctx context.Context) error { return app.Codegen(ctx, scope) })
 	codegen.Flags().StringVar(&scope, "scope", "storage", "storage: what the series can influence; all: every generator")
 
+	var proof verbs.ProveOptions
+	prove := verb("prove", "Check that each patch is needed: the test that its Proven-By names fails without it", func(ctx context.Context) error { return app.Prove(ctx, proof) })
+	prove.Flags().StringVar(&proof.Patch, "patch", "", "only patches whose file name matches this regular expression")
+	prove.Flags().StringVar(&proof.Since, "since", "", "only patches that differ from those of this commit")
+
 	verb("overrides", "Write a file:// module proxy with the patched staging modules, and the replace lines to paste", app.Overrides)
 	verb("release", "Pack dist/: tarballs, source, series, sums, manifest, SBOM and provenance", app.Release)
 	var against string

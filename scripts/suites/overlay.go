@@ -12,7 +12,8 @@ import (
 const gateTest = "zz_capacityv2_gate_test.go"
 
 // gateOn has the name of the suite's package as its argument. The servers of the
-// suite copy the gates of the test binary.
+// suite copy the gates of the test binary. A default, unlike a gate that is set,
+// does not stop those that emulate a version without the gate.
 const gateOn = `package %s
 
 import (
@@ -23,7 +24,7 @@ import (
 )
 
 func init() {
-	if err := utilfeature.DefaultMutableFeatureGate.Set(string(features.CSIStorageCapacityV2) + "=true"); err != nil {
+	if err := utilfeature.DefaultMutableFeatureGate.OverrideDefault(features.CSIStorageCapacityV2, true); err != nil {
 		panic(err)
 	}
 }

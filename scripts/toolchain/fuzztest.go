@@ -20,11 +20,10 @@ var fuzzImports = regexp.MustCompile(`\b(sigs\.k8s\.io/randfill|k8s\.io/apimachi
 // types at random are compiled in the way they need, the others in that of the
 // components, so that little is compiled twice.
 func UnitTest(ctx context.Context, dir string, log, out io.Writer, timeout string, patterns ...string) error {
-	listed, err := list(ctx, dir, log, `{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}`, patterns)
+	plain, fuzzing, err := listFuzzing(ctx, dir, log, patterns)
 	if err != nil {
 		return err
 	}
-	plain, fuzzing := splitFuzzing(listed)
 	var errs []error
 	for _, group := range []struct {
 		tags string
@@ -41,6 +40,30 @@ func UnitTest(ctx context.Context, dir string, log, out io.Writer, timeout strin
 		return fmt.Errorf("no package matches %s", strings.Join(patterns, " "))
 	}
 	return nil
+}
+
+// UnitTestJSON is [TestJSON] for one package, compiled as [UnitTest] does.
+func UnitTestJSON(ctx context.Context, dir string, log, raw io.Writer, pkg string, args ...string) error {
+	_, fuzzing, err := listFuzzing(ctx, dir, log, []string{pkg})
+	if err != nil {
+		return err
+	}
+	tags := Tags
+	if len(fuzzing) > 0 {
+		tags = fuzzTags
+	}
+	return testJSON(ctx, dir, nil, log, raw, tags, append(args, pkg))
+}
+
+// listFuzzing lists the packages that match patterns, and among them separately
+// those that fill API types at random.
+func listFuzzing(ctx context.Context, dir string, log io.Writer, patterns []string) (plain, fuzzing []string, err error) {
+	listed, err := list(ctx, dir, log, `{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}`, patterns)
+	if err != nil {
+		return nil, nil, err
+	}
+	plain, fuzzing = splitFuzzing(listed)
+	return plain, fuzzing, nil
 }
 
 // splitFuzzing takes lines of a package and its tests' imports.

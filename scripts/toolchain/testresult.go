@@ -31,6 +31,8 @@ type TestResult struct {
 	// Package is the outcome of the whole package: it fails also where no test does,
 	// for example when it does not compile.
 	Package Outcome
+	// BuildFailed says that the package or one that it imports does not compile.
+	BuildFailed bool
 	// Took is the time of the tests, without that of compiling them.
 	Took time.Duration
 }
@@ -65,8 +67,12 @@ func (r TestResult) Failures() []string {
 // TestJSON is [Test] with -json: raw gets the events, which [ReadTestResults]
 // reads. Tests that fail are no error: their results say so.
 func TestJSON(ctx context.Context, dir string, env []string, log, raw io.Writer, args ...string) error {
+	return testJSON(ctx, dir, env, log, raw, Tags, args)
+}
+
+func testJSON(ctx context.Context, dir string, env []string, log, raw io.Writer, tags string, args []string) error {
 	out, err := run.Cmd{
-		Dir: dir, Env: append(Env(), env...), Log: log, Name: "go", Args: append([]string{"test", "-tags", Tags, "-json"}, args...),
+		Dir: dir, Env: append(Env(), env...), Log: log, Name: "go", Args: append([]string{"test", "-tags", tags, "-json"}, args...),
 	}.Output(ctx)
 	if _, werr := raw.Write(out); werr != nil {
 		return werr
@@ -79,8 +85,8 @@ func TestJSON(ctx context.Context, dir string, env []string, log, raw io.Writer,
 
 // event is a line of go test -json (see go doc test2json).
 type event struct {
-	Action, Package, Test string
-	Elapsed               float64 // seconds
+	Action, Package, Test, FailedBuild string
+	Elapsed                            float64 // seconds
 }
 
 // ReadTestResults reads the output of go test -json: results by import path.
@@ -108,7 +114,8 @@ func ReadTestResults(r io.Reader) (map[string]TestResult, error) {
 				res.Tests[e.Test] = Outcome(e.Action)
 				break
 			}
-			res.Package, res.Took = Outcome(e.Action), time.Duration(e.Elapsed*float64(time.Second))
+			res.Package, res.BuildFailed = Outcome(e.Action), e.FailedBuild != ""
+			res.Took = time.Duration(e.Elapsed * float64(time.Second))
 		}
 		results[e.Package] = res
 	}

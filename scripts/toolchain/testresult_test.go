@@ -40,6 +40,9 @@ func TestReadTestResults(t *testing.T) {
 	if got, want := results["b"].Failures(), []string{""}; !slices.Equal(got, want) {
 		t.Errorf("failures of b, which does not compile: %q, want %q", got, want)
 	}
+	if !results["b"].BuildFailed || a.BuildFailed {
+		t.Error("b does not compile, and a does")
+	}
 	if got := results["c"].Failures(); got != nil {
 		t.Errorf("failures of c, which has no tests: %q", got)
 	}

@@ -1,0 +1,136 @@
+package prove
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/series"
+	"capacityv2.internal/scripts/toolchain"
+)
+
+// Case is a patch that has to be proven.
+type Case struct {
+	Patch  series.Patch
+	Prefix series.Prefix
+	// Package is a folder of the tree, Test the name of a test or a subtest.
+	Package, Test string
+}
+
+// Cases returns those of the patches that change what Kubernetes does: the
+// prefixes are the commits of the patches, in the same order.
+func Cases(patches []series.Patch, prefixes []series.Prefix) ([]Case, error) {
+	if len(patches) != len(prefixes) {
+		return nil, progress.Refuse(fmt.Sprintf("%d patches, and %d commits in the tree", len(patches), len(prefixes)), "a commit for each patch", "make apply, or make export")
+	}
+	var cases []Case
+	for i, p := range patches {
+		switch p.Class() {
+		case "feature", "fix", "perf":
+			pkg, test, _ := strings.Cut(strings.Join(p.Trailers["Proven-By"], ""), ":")
+			cases = append(cases, Case{Patch: p, Prefix: prefixes[i], Package: strings.TrimPrefix(pkg, "./"), Test: test})
+		}
+	}
+	return cases, nil
+}
+
+// Prover runs tests in a work tree of its own.
+type Prover struct {
+	work gitrepo.Repo
+}
+
+// NewProver checks the base out at dir, as a work tree of repo.
+func NewProver(ctx context.Context, repo gitrepo.Repo, dir string) (*Prover, error) {
+	return &Prover{gitrepo.Open(dir, repo.Log)}, base.AddWorktree(ctx, repo, dir, base.Ref)
+}
+
+// Prove runs the test of a case with the patch, and without all of it that is not
+// a test, in both runs without later patches.
+func (p *Prover) Prove(ctx context.Context, c Case, s *progress.Step) (Verdict, error) {
+	p.work.Log = s.Log
+	if err := p.work.Git(ctx, "checkout", "--quiet", "--force", "--detach", c.Prefix.Commit); err != nil {
+		return "", err
+	}
+	with, err := p.test(ctx, c, s)
+	if err != nil {
+		return "", err
+	}
+	if v := judgeWith(c.Test, with); v != "" {
+		return v, nil
+	}
+	if err := p.takeAway(ctx, c.Prefix); err != nil {
+		return "", err
+	}
+	without, err := p.test(ctx, c, s)
+	if err != nil {
+		return "", err
+	}
+	return judgeWithout(c.Test, without), nil
+}
+
+// takeAway undoes what the last patch of the prefix has changed, but for tests.
+func (p *Prover) takeAway(ctx context.Context, prefix series.Prefix) error {
+	parent := prefix.Commit + "^"
+	var before, added []string
+	for _, path := range prefix.Paths {
+		if isTest(path) {
+			continue
+		}
+		if _, err := p.work.Rev(ctx, parent+":"+path); err != nil {
+			added = append(added, path)
+		} else {
+			before = append(before, path)
+		}
+	}
+	if len(before)+len(added) == 0 {
+		return progress.Refuse(fmt.Sprintf("%q changes tests only", prefix.Subject), "Class: test", "amend the commit in the tree (make edit), then make export")
+	}
+	if len(added) > 0 {
+		if err := p.work.Git(ctx, append([]string{"rm", "--quiet", "--force", "--"}, added...)...); err != nil {
+			return err
+		}
+	}
+	if len(before) > 0 {
+		return p.work.Git(ctx, append([]string{"checkout", "--quiet", "--force", parent, "--"}, before...)...)
+	}
+	return nil
+}
+
+// isTest reports whether the file at path does not get into any component.
+func isTest(path string) bool {
+	return strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "/test_utils.go") || strings.Contains(path, "/testdata/") || strings.HasPrefix(path, "test/")
+}
+
+func (p *Prover) test(ctx context.Context, c Case, s *progress.Step) (toolchain.TestResult, error) {
+	var raw bytes.Buffer
+	pattern := "^" + strings.ReplaceAll(c.Test, "/", "$/^") + "$"
+	if err := toolchain.UnitTestJSON(ctx, p.work.Dir, s.Log, &raw, "./"+c.Package, "-vet=off", "-timeout", "10m", "-run", pattern); err != nil {
+		return toolchain.TestResult{}, err
+	}
+	_, _ = s.Log.Write(raw.Bytes())
+	results, err := toolchain.ReadTestResults(&raw)
+	if err != nil {
+		return toolchain.TestResult{}, err
+	}
+	if len(results) != 1 {
+		return toolchain.TestResult{}, fmt.Errorf("results of %d packages for %s, want one", len(results), c.Package)
+	}
+	return slices.Collect(maps.Values(results))[0], nil
+}
+
+// AddedBy returns the subject of the patch that adds the test of a case, or "".
+func AddedBy(ctx context.Context, repo gitrepo.Repo, c Case) (string, error) {
+	name, _, _ := strings.Cut(c.Test, "/")
+	subjects, err := repo.Lines(ctx, "log", "--reverse", "--format=%s", "-S", "func "+name+"(", base.Ref+"..HEAD", "--", filepath.ToSlash(c.Package))
+	if err != nil || len(subjects) == 0 {
+		return "", err
+	}
+	return subjects[0], nil
+}

@@ -1,0 +1,98 @@
+package prove
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/series"
+)
+
+// TestProve has a series of small patches, each with its own fault.
+func TestProve(t *testing.T) {
+	ctx := t.Context()
+	repo := gitrepo.Open(filepath.Join(t.TempDir(), "tree"), nil)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	git := func(args ...string) {
+		t.Helper()
+		must(repo.Git(ctx, args...))
+	}
+	commit := func(subject string, files map[string]string) {
+		t.Helper()
+		for name, content := range files {
+			path := filepath.Join(repo.Dir, name)
+			must(os.MkdirAll(filepath.Dir(path), 0o755))
+			must(os.WriteFile(path, []byte(content), 0o644))
+		}
+		git("add", "--all")
+		git("commit", "--quiet", "--message", subject)
+	}
+	test := func(name, expression string) string {
+		return "package a\n\nimport \"testing\"\n\nfunc " + name + "(t *testing.T) {\n\tt.Run(\"sub\", func(t *testing.T) {\n\t\tif !(" + expression + ") {\n\t\t\tt.Fatal()\n\t\t}\n\t})\n}\n"
+	}
+
+	must(os.MkdirAll(repo.Dir, 0o755))
+	git("init", "--quiet")
+	commit("base", map[string]string{"go.mod": "module x\n\ngo 1.26\n", "a/a.go": "package a\n\nvar A = 1\n"})
+	git("update-ref", base.Ref, "HEAD")
+
+	var patches []series.Patch
+	want := map[string]Verdict{}
+	add := func(subject, class, test string, verdict Verdict, files map[string]string) {
+		t.Helper()
+		commit(subject, files)
+		patches = append(patches, series.Patch{Name: subject, Subject: subject, Trailers: map[string][]string{"Class": {class}, "Proven-By": {"./a:" + test}}})
+		want[subject] = verdict
+	}
+	add("changes", "feature", "TestA/sub", Fails, map[string]string{"a/a.go": "package a\n\nvar A = 2\n", "a/a_test.go": test("TestA", "A == 2")})
+	add("adds", "perf", "TestB", DoesNotCompile, map[string]string{"a/b.go": "package a\n\nvar B = 2\n", "a/b_test.go": test("TestB", "B == 2")})
+	add("is not needed", "fix", "TestB", Passes, map[string]string{"a/b.go": "package a\n\nvar B = 1 + 1\n"})
+	add("comes too early", "feature", "TestD", Missing, map[string]string{"a/c.go": "package a\n\nvar D = 1\n"})
+	add("has a test for something", "test", "TestD", "", map[string]string{"a/d_test.go": test("TestD", "D == 1")})
+	add("does not work", "feature", "TestE", FailsWith, map[string]string{"a/e.go": "package a\n\nvar E = 1\n", "a/e_test.go": test("TestE", "E == 2")})
+
+	prefixes, err := series.Prefixes(ctx, repo)
+	must(err)
+	cases, err := Cases(patches, prefixes)
+	must(err)
+	if len(cases) != len(patches)-1 {
+		t.Fatalf("%d cases, want one for each patch but that of tests", len(cases))
+	}
+	prover, err := NewProver(ctx, repo, filepath.Join(t.TempDir(), "prove"))
+	must(err)
+	reporter := progress.New(&strings.Builder{}, "prove", t.TempDir(), 0)
+	for _, c := range cases {
+		must(reporter.Step(ctx, c.Patch.Name, func(ctx context.Context, s *progress.Step) error {
+			got, err := prover.Prove(ctx, c, s)
+			if got != want[c.Patch.Name] {
+				t.Errorf("the patch that %s: %q, want %q", c.Patch.Name, got, want[c.Patch.Name])
+			}
+			return err
+		}))
+		if c.Patch.Name == "comes too early" {
+			if from, err := AddedBy(ctx, repo, c); err != nil || from != "has a test for something" {
+				t.Errorf("its test comes with %q, error %v", from, err)
+			}
+		}
+	}
+}
+
+func TestIsTest(t *testing.T) {
+	for path, want := range map[string]bool{
+		"pkg/a/a.go": false, "pkg/a/a_test.go": true, "pkg/a/test_utils.go": true, "pkg/a/testdata/x.json": true, "test/integration/a/a.go": true, "pkg/test/a.go": false,
+	} {
+		if got := isTest(path); got != want {
+			t.Errorf("isTest(%s) is %t", path, got)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package verbs
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/prove"
+	"capacityv2.internal/scripts/series"
+)
+
+// ProveOptions select patches. The zero value selects all.
+type ProveOptions struct {
+	// Patch is a regular expression for names of patch files.
+	Patch string
+	// Since is a commit of this repository: only patches that differ from it.
+	Since string
+}
+
+// Prove checks that the patches are needed: without one, the test that it names
+// fails.
+func (a *App) Prove(ctx context.Context, o ProveOptions) error {
+	name, err := regexp.Compile(o.Patch)
+	if err != nil {
+		return progress.Refuse(fmt.Sprintf("--patch is %q: %v", o.Patch, err), "a regular expression for names of patches", "make prove PATCH=0013")
+	}
+	r := a.reporter("prove", applySteps)
+	if err := a.ensureApplied(ctx, r); err != nil {
+		return err
+	}
+	cases, err := a.proveCases(ctx, name, o.Since)
+	if err != nil {
+		return err
+	}
+	if len(cases) == 0 {
+		r.Printf("no patch to prove\n")
+		r.Done()
+		return nil
+	}
+	r.Add(len(cases))
+	prover, err := prove.NewProver(ctx, a.tree(nil), filepath.Join(a.WS.Work, "prove"))
+	if err != nil {
+		return err
+	}
+	var bad []string
+	for _, c := range cases {
+		if err := r.Step(ctx, c.Patch.Name, func(ctx context.Context, s *progress.Step) error {
+			verdict, err := prover.Prove(ctx, c, s)
+			if err != nil {
+				return err
+			}
+			line := fmt.Sprintf("%s:%s %s", c.Package, c.Test, verdict)
+			if verdict == prove.Missing {
+				if from, err := prove.AddedBy(ctx, a.tree(s.Log), c); err == nil && from != "" {
+					line += fmt.Sprintf("; it comes with %q", from)
+				}
+			}
+			s.Sayf("%s", line)
+			if !verdict.Proven() {
+				bad = append(bad, c.Patch.Name+": "+line)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	if len(bad) > 0 {
+		return progress.Refuse("not proven:\n    "+strings.Join(bad, "\n    "), "Proven-By names a test that the patch or an earlier one brings, and that fails without the patch",
+			"make edit, and amend the commit")
+	}
+	r.Done()
+	return nil
+}
+
+func (a *App) proveCases(ctx context.Context, name *regexp.Regexp, since string) ([]prove.Case, error) {
+	patches, err := series.Read(a.WS.Series())
+	if err != nil {
+		return nil, err
+	}
+	prefixes, err := series.Prefixes(ctx, a.tree(nil))
+	if err != nil {
+		return nil, err
+	}
+	cases, err := prove.Cases(patches, prefixes)
+	if err != nil {
+		return nil, err
+	}
+	changed := func(string) bool { return true }
+	if since != "" {
+		// Not those that have got another number.
+		files, err := gitrepo.Open(a.WS.Root, nil).Lines(ctx, "diff", "--name-only", "--diff-filter=AM", "--find-renames=100%", since, "--", a.WS.Series())
+		if err != nil {
+			return nil, err
+		}
+		changed = func(patch string) bool {
+			return slices.ContainsFunc(files, func(f string) bool { return filepath.Base(f) == patch })
+		}
+	}
+	return slices.DeleteFunc(cases, func(c prove.Case) bool { return !name.MatchString(c.Patch.Name) || !changed(c.Patch.Name) }), nil
+}
