@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -60,6 +61,12 @@ func root() *cobra.Command {
 	var suite string
 	upstreamSuites := verb("upstream-suites", "Run upstream's own integration suites with the gate off and on, and write docs/upstream-suites.md", func(ctx context.Context) error { return app.UpstreamSuites(ctx, suite) })
 	upstreamSuites.Flags().StringVar(&suite, "suite", "", "only those whose folder in test/integration matches this regular expression")
+
+	var night verbs.NightlyOptions
+	nightly := verb("nightly", "Run what takes too long for every change: prove, upstream-suites, test-stress, the benchmarks once, and fuzz tests", func(ctx context.Context) error { return app.Nightly(ctx, night) })
+	nightly.Flags().StringVar(&night.Only, "only", "", "only the parts that match this regular expression: prove, upstream-suites, test-stress, smoke, fuzz")
+	nightly.Flags().DurationVar(&night.FuzzTime, "fuzz-time", 10*time.Minute, "how long each fuzz test runs")
+	nightly.Flags().IntVar(&night.Pods, "pods", 2000, "number of pods for each policy in the stress test")
 
 	var reportOnly bool
 	bench := verb("bench", "Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks", func(ctx context.Context) error { return app.Bench(ctx, reportOnly) })

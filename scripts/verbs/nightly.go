@@ -1,0 +1,141 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/series"
+	"capacityv2.internal/scripts/toolchain"
+)
+
+// NightlyOptions are those of Nightly.
+type NightlyOptions struct {
+	// Only is a regular expression for the parts to run.
+	Only string
+	// FuzzTime is how long each fuzz test runs.
+	FuzzTime time.Duration
+	// Pods is their number for each policy in the stress test.
+	Pods int
+}
+
+// smokeBenchmarks are the benchmarks that are quick if they run once.
+const smokeBenchmarks = "^BenchmarkFindPodVolumesCapacity$/^nodes=100$|^BenchmarkCapacityUpdate$"
+
+// Nightly runs what takes too long for every change. A part that fails does not
+// stop the next ones.
+func (a *App) Nightly(ctx context.Context, o NightlyOptions) error {
+	only, err := regexp.Compile(o.Only)
+	if err != nil {
+		return progress.Refuse(fmt.Sprintf("--only is %q: %v", o.Only, err), "a regular expression for parts", "make nightly ONLY=prove")
+	}
+	var errs []error
+	var summary strings.Builder
+	for _, part := range []struct {
+		name string
+		f    func() error
+	}{
+		{"prove", func() error { return a.Prove(ctx, ProveOptions{}) }},
+		{"upstream-suites", func() error { return a.UpstreamSuites(ctx, "") }},
+		{"test-stress", func() error { return a.TestStress(ctx, StressOptions{Pods: o.Pods}) }},
+		{"smoke", func() error { return a.smoke(ctx) }},
+		{"fuzz", func() error { return a.fuzz(ctx, o.FuzzTime) }},
+	} {
+		if !only.MatchString(part.name) || ctx.Err() != nil {
+			continue
+		}
+		begin, verdict := time.Now(), "passed"
+		if err := part.f(); err != nil {
+			verdict = "FAILED"
+			errs = append(errs, err)
+		}
+		fmt.Fprintf(&summary, "  %-16s %s in %s\n", part.name, verdict, time.Since(begin).Round(time.Second))
+	}
+	if summary.Len() == 0 {
+		return progress.Refuse(fmt.Sprintf("no part matches %q", o.Only), "prove, upstream-suites, test-stress, smoke or fuzz", "make nightly ONLY=prove")
+	}
+	fmt.Fprintf(a.Out, "nightly:\n%s", summary.String())
+	return errors.Join(errs...)
+}
+
+// smoke runs benchmarks once, to see that they still run.
+func (a *App) smoke(ctx context.Context) error {
+	return a.applied(ctx, "smoke", 1, func(r *progress.Reporter) error {
+		return r.Step(ctx, "benchmarks of the scheduler's plugin, once", func(ctx context.Context, s *progress.Step) error {
+			return toolchain.Test(ctx, a.WS.Tree(), nil, s.Log, a.Out, "-run", "^$", "-bench", smokeBenchmarks, "-benchtime", "1x", "-timeout", "30m",
+				"./pkg/scheduler/framework/plugins/volumebinding")
+		})
+	})
+}
+
+// fuzz runs each fuzz test of the series. The compiler instruments for it, so all
+// that the package imports is compiled once more.
+func (a *App) fuzz(ctx context.Context, each time.Duration) error {
+	return a.applied(ctx, "fuzz", 0, func(r *progress.Reporter) error {
+		patches, err := series.Read(a.WS.Series())
+		if err != nil {
+			return err
+		}
+		tests, err := fuzzTests(a.WS.Tree(), series.Paths(patches))
+		if err != nil {
+			return err
+		}
+		r.Add(len(tests))
+		for _, t := range tests {
+			if err := r.Step(ctx, t.name, func(ctx context.Context, s *progress.Step) error {
+				return toolchain.Test(ctx, a.WS.Tree(), nil, s.Log, a.Out, "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", each.String(), "./"+t.pkg)
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// applied runs the steps of f on the applied series.
+func (a *App) applied(ctx context.Context, verb string, steps int, f func(*progress.Reporter) error) error {
+	r := a.reporter(verb, applySteps+steps)
+	if err := a.ensureApplied(ctx, r); err != nil {
+		return err
+	}
+	if err := f(r); err != nil {
+		return err
+	}
+	r.Done()
+	return nil
+}
+
+type fuzzTest struct{ pkg, name string }
+
+var fuzzFunc = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(\w+ \*testing\.F\)`)
+
+// fuzzTests finds the fuzz tests in the files at paths.
+func fuzzTests(tree string, paths []string) ([]fuzzTest, error) {
+	var tests []fuzzTest
+	for _, p := range paths {
+		if !strings.HasSuffix(p, "_test.go") {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(tree, filepath.FromSlash(p)))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // a later patch has removed it
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range fuzzFunc.FindAllSubmatch(content, -1) {
+			tests = append(tests, fuzzTest{path.Dir(p), string(m[1])})
+		}
+	}
+	if len(tests) == 0 {
+		return nil, errors.New("the series has no fuzz test")
+	}
+	return tests, nil
+}
