@@ -1,6 +1,6 @@
 # Entry points. Each verb is one of the Go program in scripts/; see make help.
 .DEFAULT_GOAL := help
-.PHONY: help up down test test-stress upstream-suites nightly e2e bench tree apply export edit rebase lint verify prove codegen overrides release release-verify clean
+.PHONY: help up down test test-stress upstream-suites fails-without nightly e2e bench tree apply export edit rebase lint verify prove codegen overrides release release-verify clean
 
 # scripts/ runs before there is a tree, so outside the workspace of go.work.
 CAPACITYV2 := GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false" go -C scripts run .
@@ -9,7 +9,7 @@ help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "  PODS=… SEED=…       how many pods, and the faults of an earlier run (make test-stress, nightly)"
-	@echo "  SUITE=…             only the suites whose folder matches (make upstream-suites)"
+	@echo "  SUITE=…             only the suites whose folder matches (make upstream-suites, fails-without)"
 	@echo "  ONLY=… FUZZ_TIME=…  only the parts that match, and how long a fuzz test runs (make nightly)"
 	@echo "  PATCH=… SINCE=…     only the patches whose name matches, or that differ from a commit (make prove)"
 	@echo "  BASE=v…             the base that make rebase moves to; FORECAST=1 goes on after a conflict"
@@ -34,6 +34,9 @@ test-stress: ## A long randomised test of capacity reservation, with the race de
 
 upstream-suites: ## Upstream's own integration suites with the gate off and on, and docs/upstream-suites.md
 	@$(CAPACITYV2) upstream-suites $(if $(SUITE),--suite='$(SUITE)')
+
+fails-without: ## The integration tests fail with the gate off and on the stock server
+	@$(CAPACITYV2) fails-without $(if $(SUITE),--suite='$(SUITE)')
 
 nightly: ## What takes too long for every change: prove, upstream-suites, test-stress, fuzz tests
 	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(ONLY)') $(if $(PODS),--pods=$(PODS)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME))

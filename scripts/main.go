@@ -62,6 +62,10 @@ func root() *cobra.Command {
 	upstreamSuites := verb("upstream-suites", "Run upstream's own integration suites with the gate off and on, and write docs/upstream-suites.md", func(ctx context.Context) error { return app.UpstreamSuites(ctx, suite) })
 	upstreamSuites.Flags().StringVar(&suite, "suite", "", "only those whose folder in test/integration matches this regular expression")
 
+	var withoutSuite string
+	without := verb("fails-without", "Check that the integration tests fail with the gate off and on the stock server, and write the table of test-integration/README.md", func(ctx context.Context) error { return app.FailsWithout(ctx, withoutSuite) })
+	without.Flags().StringVar(&withoutSuite, "suite", "", "only those whose folder in test-integration matches this regular expression")
+
 	var night verbs.NightlyOptions
 	nightly := verb("nightly", "Run what takes too long for every change: prove, upstream-suites, test-stress, the benchmarks once, and fuzz tests", func(ctx context.Context) error { return app.Nightly(ctx, night) })
 	nightly.Flags().StringVar(&night.Only, "only", "", "only the parts that match this regular expression: prove, upstream-suites, test-stress, smoke, fuzz")

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"capacityv2.internal/scripts/base"
@@ -115,14 +113,7 @@ func (p *Prover) test(ctx context.Context, c Case, s *progress.Step) (toolchain.
 		return toolchain.TestResult{}, err
 	}
 	_, _ = s.Log.Write(raw.Bytes())
-	results, err := toolchain.ReadTestResults(&raw)
-	if err != nil {
-		return toolchain.TestResult{}, err
-	}
-	if len(results) != 1 {
-		return toolchain.TestResult{}, fmt.Errorf("results of %d packages for %s, want one", len(results), c.Package)
-	}
-	return slices.Collect(maps.Values(results))[0], nil
+	return toolchain.ReadTestResult(&raw)
 }
 
 // AddedBy returns the subject of the patch that adds the test of a case, or "".

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -87,6 +88,18 @@ func testJSON(ctx context.Context, dir string, env []string, log, raw io.Writer,
 type event struct {
 	Action, Package, Test, FailedBuild string
 	Elapsed                            float64 // seconds
+}
+
+// ReadTestResult reads the output of go test -json for one package.
+func ReadTestResult(r io.Reader) (TestResult, error) {
+	results, err := ReadTestResults(r)
+	if err != nil {
+		return TestResult{}, err
+	}
+	if len(results) != 1 {
+		return TestResult{}, fmt.Errorf("output of go test -json: results of %d packages, want one", len(results))
+	}
+	return slices.Collect(maps.Values(results))[0], nil
 }
 
 // ReadTestResults reads the output of go test -json: results by import path.

@@ -139,6 +139,11 @@ func (a *App) buildStockAPIServer(ctx context.Context, s *progress.Step) error {
 	return release.Build(ctx, a.WS.Stock(), stamp, release.Host(), s.Log, a.WS.StockComponents(), "kube-apiserver")
 }
 
+// integrationEnv is what our integration tests find their programs by.
+func (a *App) integrationEnv() []string {
+	return []string{a.binPath(), "STOCK_KUBE_APISERVER=" + filepath.Join(a.WS.StockComponents(), "kube-apiserver")}
+}
+
 // testIntegration runs all suites with one command, side by side: they wait more
 // than they compute. Upstream's runs with the gate off and on.
 func (a *App) testIntegration(ctx context.Context, s *progress.Step) error {
@@ -151,7 +156,6 @@ func (a *App) testIntegration(ctx context.Context, s *progress.Step) error {
 	if err != nil {
 		return err
 	}
-	env := []string{a.binPath(), "STOCK_KUBE_APISERVER=" + filepath.Join(a.WS.StockComponents(), "kube-apiserver")}
-	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), env, s.Log, a.Out, "-timeout", "20m", "-overlay", overlay,
+	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), a.integrationEnv(), s.Log, a.Out, "-timeout", "20m", "-overlay", overlay,
 		"./...", "k8s.io/kubernetes/"+schedulingSuite)
 }

@@ -1,0 +1,125 @@
+package verbs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/withoutit"
+)
+
+// expectations is the list of what our integration tests do without the change.
+func (a *App) expectations() (withoutit.Expectations, error) {
+	return withoutit.Read(filepath.Join(a.WS.Root, "test-integration", "fails-without.yaml"))
+}
+
+func (a *App) integrationReadme() string {
+	return filepath.Join(a.WS.Root, "test-integration", "README.md")
+}
+
+// FailsWithout runs the integration tests whose folder matches pattern with the
+// feature gate off and on the stock server, compares what each does with
+// fails-without.yaml, and writes the table of the README from that.
+func (a *App) FailsWithout(ctx context.Context, pattern string) error {
+	folder, err := regexp.Compile(pattern)
+	if err != nil {
+		return progress.Refuse(fmt.Sprintf("--suite is %q: %v", pattern, err), "a regular expression for folders in test-integration", "make fails-without SUITE=api")
+	}
+	list, err := a.expectations()
+	if err != nil {
+		return err
+	}
+	r := a.reporter("fails-without", applySteps+2)
+	if err := a.ensureApplied(ctx, r); err != nil {
+		return err
+	}
+	if err := r.Step(ctx, "build etcd", a.buildEtcd); err != nil {
+		return err
+	}
+	if err := r.Step(ctx, "build the stock kube-apiserver", a.buildStockAPIServer); err != nil {
+		return err
+	}
+	var differ []string
+	for _, suite := range list.Suites {
+		for _, target := range withoutit.Targets {
+			if !folder.MatchString(suite.Folder) || !suite.Runs(target) {
+				continue
+			}
+			r.Add(1)
+			if err := r.Step(ctx, suite.Folder+", "+target, func(ctx context.Context, s *progress.Step) error {
+				result, err := a.runWithout(ctx, suite.Folder, target, s)
+				if err != nil {
+					return err
+				}
+				found := list.Check(suite, target, result)
+				s.Sayf("%d tests, %d of them fail", len(result.Tests), len(result.Failures()))
+				for _, d := range found {
+					s.Sayf("%s", d)
+					differ = append(differ, suite.Folder+", "+target+": "+d)
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	if len(differ) > 0 {
+		return progress.Refuse("tests do something else without the change:\n    "+strings.Join(differ, "\n    "), "what test-integration/fails-without.yaml says",
+			"mend the test, or the list where it is right that the test passes")
+	}
+	if err := a.writeWithoutTable(list); err != nil {
+		return err
+	}
+	r.Done()
+	return nil
+}
+
+// runWithout runs the tests of a folder on a target.
+func (a *App) runWithout(ctx context.Context, folder, target string, s *progress.Step) (toolchain.TestResult, error) {
+	var raw bytes.Buffer
+	env := append(a.integrationEnv(), "CAPACITYV2_TARGET="+target)
+	if err := toolchain.TestJSON(ctx, filepath.Join(a.WS.Root, "test-integration"), env, s.Log, &raw, "-count=1", "-timeout", "90m", "./"+folder); err != nil {
+		return toolchain.TestResult{}, err
+	}
+	_, _ = s.Log.Write(raw.Bytes())
+	result, err := toolchain.ReadTestResult(&raw)
+	if err == nil && result.BuildFailed {
+		err = fmt.Errorf("./%s does not compile", folder)
+	}
+	return result, err
+}
+
+func (a *App) writeWithoutTable(list withoutit.Expectations) error {
+	text, err := os.ReadFile(a.integrationReadme())
+	if err != nil {
+		return err
+	}
+	updated, err := list.Insert(string(text))
+	if err != nil || updated == string(text) {
+		return err
+	}
+	return os.WriteFile(a.integrationReadme(), []byte(updated), 0o644)
+}
+
+// lintWithout checks that the table of the README is that of the list.
+func (a *App) lintWithout() error {
+	list, err := a.expectations()
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(a.integrationReadme())
+	if err != nil {
+		return err
+	}
+	updated, err := list.Insert(string(text))
+	if err == nil && updated != string(text) {
+		err = progress.Refuse("the table of "+a.integrationReadme()+" is not that of fails-without.yaml", "the same", "make fails-without")
+	}
+	return err
+}

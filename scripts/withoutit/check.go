@@ -1,0 +1,49 @@
+package withoutit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"capacityv2.internal/scripts/toolchain"
+)
+
+// Check compares the results of a suite on a target with what is expected, and
+// returns the differences, sorted by test.
+func (e Expectations) Check(suite Suite, target string, result toolchain.TestResult) []string {
+	var differ []string
+	want := map[string]Verdict{}
+	for _, g := range suite.Groups {
+		for _, t := range g.Tests {
+			want[t] = g.On(target)
+			if _, ran := result.Tests[t]; !ran && want[t] != NotRun {
+				differ = append(differ, t+" did not run")
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(result.Tests)) {
+		test, subtest, isSubtest := strings.Cut(name, "/")
+		if isSubtest && !slices.Contains(e.Variants, subtest) {
+			continue
+		}
+		expected, known := want[test]
+		if !known {
+			differ = append(differ, name+" is not in the list")
+			continue
+		}
+		if got := verdict(result.Tests[name]); got != expected && expected != NotRun {
+			differ = append(differ, fmt.Sprintf("%s %s, expected: %s", name, got, expected))
+		}
+	}
+	slices.Sort(differ)
+	return differ
+}
+
+// verdict says what a test did. One that was skipped has not failed.
+func verdict(o toolchain.Outcome) Verdict {
+	if o == toolchain.Failed || o == toolchain.Unfinished {
+		return Fails
+	}
+	return Passes
+}

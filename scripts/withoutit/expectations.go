@@ -1,0 +1,92 @@
+package withoutit
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+
+	"capacityv2.internal/scripts/progress"
+)
+
+// Targets are the values of CAPACITYV2_TARGET, in the order of the table.
+var Targets = []string{"gate-off", "stock"}
+
+// Verdict is what a test has to do without the change.
+type Verdict string
+
+// The verdicts. A test that is NotRun is left out of the runs on that target.
+const (
+	Fails  Verdict = "fails"
+	Passes Verdict = "passes"
+	NotRun Verdict = "not run"
+)
+
+// Expectations are what all tests have to do.
+type Expectations struct {
+	// Variants are names of subtests that have to do what their test has to, each.
+	Variants []string `json:"variants"`
+	Suites   []Suite  `json:"suites"`
+}
+
+// Suite is a package of tests.
+type Suite struct {
+	// Folder is that of the package in test-integration.
+	Folder string  `json:"folder"`
+	Groups []Group `json:"groups"`
+}
+
+// Group is tests of which the same is expected.
+type Group struct {
+	Tests   []string `json:"tests"`
+	GateOff Verdict  `json:"gate-off"`
+	Stock   Verdict  `json:"stock"`
+	// Why says why they need not fail. It is empty where they do.
+	Why string `json:"why,omitempty"`
+}
+
+// On returns what is expected on a target.
+func (g Group) On(target string) Verdict {
+	if target == "stock" {
+		return g.Stock
+	}
+	return g.GateOff
+}
+
+// Runs reports whether any test of the suite runs on a target.
+func (s Suite) Runs(target string) bool {
+	return slices.ContainsFunc(s.Groups, func(g Group) bool { return g.On(target) != NotRun })
+}
+
+// Read reads expectations.
+func Read(path string) (Expectations, error) {
+	var e Expectations
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return e, err
+	}
+	if err := yaml.UnmarshalStrict(content, &e); err != nil {
+		return e, fmt.Errorf("%s: %w", path, err)
+	}
+	for _, s := range e.Suites {
+		seen := map[string]bool{}
+		for _, g := range s.Groups {
+			for _, target := range Targets {
+				if v := g.On(target); v != Fails && v != Passes && v != NotRun {
+					return e, progress.Refuse(fmt.Sprintf("%s: %s: %s is %q for %v", path, s.Folder, target, v, g.Tests), "fails, passes or not run", "")
+				}
+			}
+			if needs := g.GateOff != Fails || g.Stock != Fails; needs != (g.Why != "") {
+				return e, progress.Refuse(fmt.Sprintf("%s: %s: why is %q for %v", path, s.Folder, g.Why, g.Tests), "a reason where a test need not fail, and only there", "")
+			}
+			for _, t := range g.Tests {
+				if seen[t] {
+					return e, progress.Refuse(fmt.Sprintf("%s: %s: %s is there twice", path, s.Folder, t), "each test once", "")
+				}
+				seen[t] = true
+			}
+		}
+	}
+	return e, nil
+}

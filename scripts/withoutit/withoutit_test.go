@@ -1,0 +1,106 @@
+package withoutit
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"capacityv2.internal/scripts/toolchain"
+)
+
+const sample = `
+variants: [InFlight]
+suites:
+- folder: a
+  groups:
+  - {tests: [TestA, TestB], gate-off: fails, stock: fails}
+  - {tests: [TestC], gate-off: passes, stock: not run, why: it is slow}
+- folder: b
+  groups:
+  - {tests: [TestD], gate-off: not run, stock: fails, why: no reason}
+`
+
+func read(t *testing.T, content string) (Expectations, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "x.yaml")
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return Read(path)
+}
+
+func TestRead(t *testing.T) {
+	e, err := read(t, sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := e.Suites[0], e.Suites[1]; !a.Runs("gate-off") || !a.Runs("stock") || b.Runs("gate-off") || !b.Runs("stock") {
+		t.Errorf("where the suites run: %+v", e)
+	}
+	for name, replace := range map[string][2]string{
+		"unknown verdict": {"stock: not run", "stock: maybe"},
+		"no reason":       {", why: it is slow", ""},
+		"needless reason": {"stock: fails}", "stock: fails, why: x}"},
+		"unknown field":   {"folder: a", "foldr: a"},
+		"twice":           {"[TestC]", "[TestA]"},
+	} {
+		if _, err := read(t, strings.Replace(sample, replace[0], replace[1], 1)); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	e, err := read(t, sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const pass, fail, skip, unfinished = toolchain.Passed, toolchain.Failed, toolchain.Skipped, toolchain.Unfinished
+	for name, c := range map[string]struct {
+		target string
+		tests  map[string]toolchain.Outcome
+		want   []string
+	}{
+		"as expected": {"gate-off", map[string]toolchain.Outcome{
+			"TestA": fail, "TestA/InFlight": fail, "TestA/other": pass, "TestB": unfinished, "TestC": pass, "TestC/InFlight": pass,
+		}, nil},
+		"one passes":           {"gate-off", map[string]toolchain.Outcome{"TestA": pass, "TestB": fail, "TestC": pass}, []string{"TestA passes, expected: fails"}},
+		"one is skipped":       {"gate-off", map[string]toolchain.Outcome{"TestA": skip, "TestB": fail, "TestC": pass}, []string{"TestA passes, expected: fails"}},
+		"a variant passes":     {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestA/InFlight": pass, "TestB": fail, "TestC": pass}, []string{"TestA/InFlight passes, expected: fails"}},
+		"one fails":            {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": fail}, []string{"TestC fails, expected: passes"}},
+		"one is missing":       {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestC": pass}, []string{"TestB did not run"}},
+		"one is new":           {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": pass, "TestE": fail}, []string{"TestE is not in the list"}},
+		"one is left out here": {"stock", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": fail}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := e.Check(e.Suites[0], c.target, toolchain.TestResult{Tests: c.tests}); !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestInsert(t *testing.T) {
+	e, err := read(t, sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := e.Insert("before\n" + begin + "old\n" + end + "after\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "before\n" + begin + `| folder | tests | gate off | stock server | why |
+| --- | --- | --- | --- | --- |
+| ` + "`a/` | `TestA`, `TestB`" + ` | fails | fails |  |
+| ` + "`a/` | `TestC`" + ` | passes | not run | it is slow |
+| ` + "`b/`" + ` | all | not run | fails | no reason |
+` + end + "after\n"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if _, err := e.Insert("no place\n"); err == nil {
+		t.Error("no error without a place for the table")
+	}
+}
