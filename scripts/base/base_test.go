@@ -93,7 +93,7 @@ func put(t *testing.T, path, content string) {
 
 func ensure(t *testing.T, dir string, o Options) error {
 	t.Helper()
-	r := progress.New(&strings.Builder{}, "test", t.TempDir(), 1)
+	r := progress.New(&strings.Builder{}, "test", t.TempDir())
 	return r.Step(context.Background(), "tree", func(ctx context.Context, s *progress.Step) error {
 		return Ensure(ctx, dir, o, s)
 	})

@@ -33,7 +33,6 @@ func Down(ctx context.Context, ws workspace.Workspace, r *progress.Reporter) err
 	if st.Starter.alive() {
 		return progress.Refuse(fmt.Sprintf("make up (pid %d) is at work", st.Starter.PID), "a cluster that is up, or none", "wait for it, or end it, which takes away what it started")
 	}
-	r.Add(1)
 	return r.Step(ctx, "end the cluster", func(ctx context.Context, s *progress.Step) error {
 		if err := takeDown(ctx, ws, s.Log); err != nil {
 			return err

@@ -33,7 +33,7 @@ func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
 	}
 
 	var out bytes.Buffer
-	r := progress.New(&out, "down", ws.Logs(), 0)
+	r := progress.New(&out, "down", ws.Logs())
 	for _, time := range []string{"first", "second"} {
 		if err := Down(t.Context(), ws, r); err != nil {
 			t.Fatalf("%s time: %v", time, err)
@@ -65,7 +65,7 @@ func TestDownRefusesBesideUp(t *testing.T) {
 	if err := (&state{ID: "abc123", Starter: self}).save(ws); err != nil {
 		t.Fatal(err)
 	}
-	if err := Down(t.Context(), ws, progress.New(&bytes.Buffer{}, "down", ws.Logs(), 0)); !progress.IsRefusal(err) {
+	if err := Down(t.Context(), ws, progress.New(&bytes.Buffer{}, "down", ws.Logs())); !progress.IsRefusal(err) {
 		t.Errorf("%v, want a refusal", err)
 	}
 }

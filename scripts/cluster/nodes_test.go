@@ -56,7 +56,7 @@ func TestOtherNumberOfNodesIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := &state{Ready: true, Mode: ModeFull, Nodes: 3, Processes: []process{self}}
-	done, err := lookAtRunning(t.Context(), ws, st, "", &Plan{Mode: ModeFull, nodes: 1}, progress.New(io.Discard, "up", ws.Logs(), 0))
+	done, err := lookAtRunning(t.Context(), ws, st, "", &Plan{Mode: ModeFull, nodes: 1}, progress.New(io.Discard, "up", ws.Logs()))
 	if done || !progress.IsRefusal(err) || !strings.Contains(err.Error(), "make up NODES=1") {
 		t.Errorf("%v, %v, want a refusal", done, err)
 	}

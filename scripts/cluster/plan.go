@@ -37,7 +37,6 @@ func Prepare(ctx context.Context, ws workspace.Workspace, o Options, r *progress
 		o.Components = ws.Components()
 	}
 	p := &Plan{options: o}
-	r.Add(1)
 	err := r.Step(ctx, "what the cluster needs of the machine", func(ctx context.Context, s *progress.Step) error {
 		if err := requirePlainPath(ws.Root); err != nil {
 			return err

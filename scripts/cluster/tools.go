@@ -70,7 +70,6 @@ func toolsOf(m Mode) []tool {
 // Tools builds the programs that the plan's mode needs, into the workspace's
 // folder for tools, unless they were built from the same pins.
 func Tools(ctx context.Context, ws workspace.Workspace, p *Plan, r *progress.Reporter) error {
-	r.Add(1)
 	return r.Step(ctx, "tools of the cluster", func(ctx context.Context, s *progress.Step) error {
 		for _, t := range toolsOf(p.Mode) {
 			if err := t.build(ctx, ws, s.Log, s.Sayf); err != nil {

@@ -50,7 +50,6 @@ func Up(ctx context.Context, ws workspace.Workspace, p *Plan, r *progress.Report
 			return err
 		}
 	}
-	r.Add(2)
 	st = &state{ID: newID(), Fingerprint: fp, Mode: p.Mode, Nodes: p.nodes, Gates: p.options.Gates, Started: time.Now().UTC().Truncate(time.Second),
 		Kubeconfig: placesOf(ws).kubeconfig(), Components: p.options.Components}
 	err = bringUp(ctx, ws, p, st, r)
@@ -84,7 +83,6 @@ func lookAtRunning(ctx context.Context, ws workspace.Workspace, st *state, fp st
 		r.Printf("the cluster runs already, and nothing has changed\n")
 		return true, Show(ws, r.Printf)
 	}
-	r.Add(1)
 	return false, r.Step(ctx, "take away an earlier cluster that did not end well", func(ctx context.Context, s *progress.Step) error {
 		return takeDown(ctx, ws, s.Log)
 	})
@@ -95,7 +93,7 @@ func bringUp(ctx context.Context, ws workspace.Workspace, p *Plan, st *state, r 
 	defer cancel()
 	l := newLaunched()
 	defer l.close()
-	err := r.Step(ctx, "start "+p.Mode.Describe(p.nodes), func(ctx context.Context, s *progress.Step) error {
+	start := func(ctx context.Context, s *progress.Step) error {
 		self, err := newProcess("make up", os.Getpid(), st.ID)
 		if err != nil {
 			return err
@@ -111,17 +109,15 @@ func bringUp(ctx context.Context, ws workspace.Workspace, p *Plan, st *state, r 
 			return err
 		}
 		return launch(ctx, ws, p, st, l, s)
-	})
-	if err != nil {
-		return err
 	}
-	return r.Step(ctx, "wait until it serves", func(ctx context.Context, s *progress.Step) error {
+	wait := func(ctx context.Context, s *progress.Step) error {
 		if err := waitReady(ctx, ws, st, l); err != nil {
 			return fmt.Errorf("%w\n  logs of the cluster: %s", err, placesOf(ws).logs())
 		}
 		st.Ready, st.Starter = true, process{}
 		return st.save(ws)
-	})
+	}
+	return r.Run(ctx, progress.Task{Name: "start " + p.Mode.Describe(p.nodes), Do: start}, progress.Task{Name: "wait until it serves", Do: wait})
 }
 
 // launch starts the cluster's processes, in the way of the mode.

@@ -64,7 +64,6 @@ func Run(ctx context.Context, ws workspace.Workspace, scope Scope, r *progress.R
 	}
 	var touched []string
 	var todo []generator
-	r.Add(1)
 	err := r.Step(ctx, "work tree for the generators", func(ctx context.Context, s *progress.Step) error {
 		var err error
 		if touched, err = c.tree.Lines(ctx, "diff", "--name-only", "--no-renames", base.Ref, "HEAD"); err != nil {
@@ -107,15 +106,12 @@ func Run(ctx context.Context, ws workspace.Workspace, scope Scope, r *progress.R
 		return nil, err
 	}
 	scripts := scriptsOf(todo)
-	r.Add(len(scripts) + 1)
+	var tasks []progress.Task
 	for _, sc := range scripts {
-		err := r.Step(ctx, sc.title(), func(ctx context.Context, s *progress.Step) error { return c.run(ctx, sc, s) })
-		if err != nil {
-			return nil, err
-		}
+		tasks = append(tasks, progress.Task{Name: sc.title(), Do: func(ctx context.Context, s *progress.Step) error { return c.run(ctx, sc, s) }})
 	}
 	res := &Result{}
-	return res, r.Step(ctx, "compare with what is committed", func(ctx context.Context, s *progress.Step) error {
+	tasks = append(tasks, progress.Task{Name: "compare with what is committed", Do: func(ctx context.Context, s *progress.Step) error {
 		after, err := c.stat(ctx)
 		if err != nil {
 			return err
@@ -132,7 +128,8 @@ func Run(ctx context.Context, ws workspace.Workspace, scope Scope, r *progress.R
 		}
 		s.Sayf("%d generated files written anew, %d files differ", len(res.written), len(res.Changed))
 		return nil
-	})
+	}})
+	return res, r.Run(ctx, tasks...)
 }
 
 // Verify refuses generated code that differs from what the generators write.

@@ -125,7 +125,7 @@ func testTree(t *testing.T) (workspace.Workspace, *checkout) {
 	git("commit", "--quiet", "--all", "--message", "types")
 
 	c := &checkout{dir: filepath.Join(ws.Work, "codegen"), tree: repo}
-	r := progress.New(os.Stderr, "test", ws.Logs(), 0)
+	r := progress.New(os.Stderr, "test", ws.Logs())
 	if err := r.Step(ctx, "create", c.create); err != nil {
 		t.Fatal(err)
 	}

@@ -31,16 +31,33 @@ type Reporter struct {
 }
 
 // New returns a reporter for verb. Each step logs to a file of its own in
-// logDir/verb. total is the number of steps; 0 means that it is not known.
-func New(out io.Writer, verb, logDir string, total int) *Reporter {
-	return &Reporter{out: out, verb: verb, logDir: filepath.Join(logDir, verb), total: total, start: time.Now()}
+// logDir/verb.
+func New(out io.Writer, verb, logDir string) *Reporter {
+	return &Reporter{out: out, verb: verb, logDir: filepath.Join(logDir, verb), start: time.Now()}
 }
 
-// Add announces n more steps, for a verb that runs another one's steps.
-func (r *Reporter) Add(n int) {
+// Task is a step that has not begun.
+type Task struct {
+	Name string
+	Do   func(context.Context, *Step) error
+}
+
+// Run announces tasks, and runs one after the other until one fails.
+func (r *Reporter) Run(ctx context.Context, tasks ...Task) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.total += n
+	r.total += len(tasks)
+	r.mu.Unlock()
+	for _, t := range tasks {
+		if err := r.run(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Step is [Reporter.Run] with one task.
+func (r *Reporter) Step(ctx context.Context, name string, do func(context.Context, *Step) error) error {
+	return r.Run(ctx, Task{Name: name, Do: do})
 }
 
 // Step is one running step.
@@ -61,16 +78,13 @@ func (s *Step) Sayf(format string, args ...any) {
 
 var unsafeInName = regexp.MustCompile(`[^a-z0-9.+]+`)
 
-// Step runs f as the next step. An error from f is returned with the path of
-// the step's log, unless it is a refusal (see [Refusal]), which needs no log.
-func (r *Reporter) Step(ctx context.Context, name string, f func(context.Context, *Step) error) error {
+// run runs t as the next step. Its error is returned with the path of the step's
+// log, unless it is a refusal (see [Refusal]), which needs no log.
+func (r *Reporter) run(ctx context.Context, t Task) error {
 	r.mu.Lock()
 	r.n++
 	label := fmt.Sprintf("[%d/%d]", r.n, r.total)
-	if r.total == 0 {
-		label = fmt.Sprintf("[%d]", r.n)
-	}
-	file := fmt.Sprintf("%02d-%s.log", r.n, strings.Trim(unsafeInName.ReplaceAllString(strings.ToLower(name), "-"), "-"))
+	file := fmt.Sprintf("%02d-%s.log", r.n, strings.Trim(unsafeInName.ReplaceAllString(strings.ToLower(t.Name), "-"), "-"))
 	r.mu.Unlock()
 
 	if err := os.MkdirAll(r.logDir, 0o755); err != nil {
@@ -83,7 +97,7 @@ func (r *Reporter) Step(ctx context.Context, name string, f func(context.Context
 	}
 	defer log.Close()
 
-	r.printf("%s %s: %s\n", label, r.verb, name)
+	r.printf("%s %s: %s\n", label, r.verb, t.Name)
 	begin := time.Now()
 	stop := make(chan struct{})
 	var beat sync.WaitGroup
@@ -99,7 +113,7 @@ func (r *Reporter) Step(ctx context.Context, name string, f func(context.Context
 			}
 		}
 	})
-	err = f(ctx, &Step{Log: log, LogPath: path, r: r})
+	err = t.Do(ctx, &Step{Log: log, LogPath: path, r: r})
 	close(stop)
 	beat.Wait()
 	took := time.Since(begin).Round(100 * time.Millisecond)
@@ -108,7 +122,7 @@ func (r *Reporter) Step(ctx context.Context, name string, f func(context.Context
 		if IsRefusal(err) {
 			return err
 		}
-		return fmt.Errorf("%s, step %q: %w\n  log: %s", r.verb, name, err, path)
+		return fmt.Errorf("%s, step %q: %w\n  log: %s", r.verb, t.Name, err, path)
 	}
 	r.printf("      done in %s\n", took)
 	return nil

@@ -70,7 +70,7 @@ func TestProve(t *testing.T) {
 	}
 	prover, err := NewProver(ctx, repo, filepath.Join(t.TempDir(), "prove"))
 	must(err)
-	reporter := progress.New(&strings.Builder{}, "prove", t.TempDir(), 0)
+	reporter := progress.New(&strings.Builder{}, "prove", t.TempDir())
 	for _, c := range cases {
 		must(reporter.Step(ctx, c.Patch.Name, func(ctx context.Context, s *progress.Step) error {
 			got, err := prover.Prove(ctx, c, s)

@@ -30,9 +30,6 @@ type Options struct {
 // diskGiB is what a release needs beside the tree and the build cache.
 const diskGiB = 4
 
-// steps without the builds, of which there is one for each platform.
-const steps = 4
-
 // release is a release that is being made.
 type release struct {
 	ws    workspace.Workspace
@@ -59,27 +56,20 @@ func Run(ctx context.Context, ws workspace.Workspace, o Options, r *progress.Rep
 			return "", err
 		}
 	}
-	r.Add(steps + len(o.Platforms))
 	rel := &release{ws: ws, o: o}
-	if err := r.Step(ctx, "check the inputs", rel.check); err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(rel.partial)
+	defer func() { os.RemoveAll(rel.partial) }()
+	tasks := []progress.Task{{Name: "check the inputs", Do: rel.check}}
 	for _, p := range o.Platforms {
-		err := r.Step(ctx, "build the programs for "+p.String(), func(ctx context.Context, s *progress.Step) error {
+		tasks = append(tasks, progress.Task{Name: "build the programs for " + p.String(), Do: func(ctx context.Context, s *progress.Step) error {
 			return rel.build(ctx, p, s)
-		})
-		if err != nil {
-			return "", err
-		}
+		}})
 	}
-	if err := r.Step(ctx, "pack source and series", rel.packInputs); err != nil {
-		return "", err
-	}
-	if err := r.Step(ctx, "pack programs and images", rel.packPrograms); err != nil {
-		return "", err
-	}
-	return rel.dist, r.Step(ctx, "write SBOM, provenance, manifest and sums", rel.finish)
+	err := r.Run(ctx, append(tasks,
+		progress.Task{Name: "pack source and series", Do: rel.packInputs},
+		progress.Task{Name: "pack programs and images", Do: rel.packPrograms},
+		progress.Task{Name: "write SBOM, provenance, manifest and sums", Do: rel.finish},
+	)...)
+	return rel.dist, err
 }
 
 // check reads every input, refuses what would not be reproducible, and makes

@@ -54,7 +54,7 @@ func fakeWorkspace(t *testing.T) workspace.Workspace {
 
 func makeRelease(ctx context.Context, t *testing.T, ws workspace.Workspace, o Options) (string, error) {
 	t.Helper()
-	return Run(ctx, ws, o, progress.New(io.Discard, "release", ws.Logs(), 0))
+	return Run(ctx, ws, o, progress.New(io.Discard, "release", ws.Logs()))
 }
 
 func TestTwoReleasesInTwoFoldersAreEqual(t *testing.T) {

@@ -99,7 +99,7 @@ func numbered(tag string) string {
 // step runs f as a step that prints nowhere.
 func step(t *testing.T, f func(context.Context, *progress.Step) error) error {
 	t.Helper()
-	r := progress.New(&strings.Builder{}, "test", t.TempDir(), 1)
+	r := progress.New(&strings.Builder{}, "test", t.TempDir())
 	return r.Step(context.Background(), "step", f)
 }
 

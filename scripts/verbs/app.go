@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"capacityv2.internal/scripts/base"
@@ -31,8 +32,18 @@ type App struct {
 	Out io.Writer
 }
 
-func (a *App) reporter(verb string, steps int) *progress.Reporter {
-	return progress.New(a.Out, verb, a.WS.Logs(), steps)
+func (a *App) reporter(verb string) *progress.Reporter {
+	return progress.New(a.Out, verb, a.WS.Logs())
+}
+
+// do runs tasks as a verb.
+func (a *App) do(ctx context.Context, verb string, tasks ...progress.Task) error {
+	r := a.reporter(verb)
+	if err := r.Run(ctx, tasks...); err != nil {
+		return err
+	}
+	r.Done()
+	return nil
 }
 
 // tree is the patched tree as a repository.
@@ -46,43 +57,36 @@ func (a *App) baseOptions() (base.Options, error) {
 	return base.Options{Pin: a.pin(), Version: v, Checkout: os.Getenv("KUBERNETES_SRC")}, err
 }
 
-// treeSteps and applySteps count the steps of ensureTree and ensureApplied.
-const (
-	treeSteps  = 2
-	applySteps = treeSteps + 1
-)
+// makeTree checks the machine and makes the base tree.
+func (a *App) makeTree() []progress.Task {
+	return []progress.Task{{Name: "check the machine", Do: a.checkMachine}, {Name: "base tree", Do: a.ensureBase}}
+}
 
-// ensureTree checks the machine and makes the base tree.
-func (a *App) ensureTree(ctx context.Context, r *progress.Reporter) error {
-	err := r.Step(ctx, "check the machine", func(ctx context.Context, s *progress.Step) error {
-		if err := toolchain.RequirePrograms("git"); err != nil {
-			return err
-		}
-		if err := toolchain.RequireGo(ctx); err != nil {
-			return err
-		}
-		return toolchain.RequireDisk(a.WS.Work, treeDisk)
-	})
+// apply makes the tree and puts the series on it, and then come further tasks.
+func (a *App) apply(further ...progress.Task) []progress.Task {
+	return slices.Concat(a.makeTree(), []progress.Task{{Name: "apply the series", Do: a.ensureSeries}}, further)
+}
+
+func (a *App) checkMachine(ctx context.Context, s *progress.Step) error {
+	if err := toolchain.RequirePrograms("git"); err != nil {
+		return err
+	}
+	if err := toolchain.RequireGo(ctx); err != nil {
+		return err
+	}
+	return toolchain.RequireDisk(a.WS.Work, treeDisk)
+}
+
+func (a *App) ensureBase(ctx context.Context, s *progress.Step) error {
+	o, err := a.baseOptions()
 	if err != nil {
 		return err
 	}
-	return r.Step(ctx, "base tree", func(ctx context.Context, s *progress.Step) error {
-		o, err := a.baseOptions()
-		if err != nil {
-			return err
-		}
-		return base.Ensure(ctx, a.WS.Tree(), o, s)
-	})
+	return base.Ensure(ctx, a.WS.Tree(), o, s)
 }
 
-// ensureApplied makes the tree and puts the series on it.
-func (a *App) ensureApplied(ctx context.Context, r *progress.Reporter) error {
-	if err := a.ensureTree(ctx, r); err != nil {
-		return err
-	}
-	return r.Step(ctx, "apply the series", func(ctx context.Context, s *progress.Step) error {
-		return series.Apply(ctx, a.tree(s.Log), a.WS.Series(), s)
-	})
+func (a *App) ensureSeries(ctx context.Context, s *progress.Step) error {
+	return series.Apply(ctx, a.tree(s.Log), a.WS.Series(), s)
 }
 
 // featureGates is the value of --feature-gates for the components.

@@ -22,39 +22,26 @@ const benchReport = "scheduler"
 func (a *App) Bench(ctx context.Context, reportOnly bool) error {
 	runs := bench.Runs(a.WS.Tree(), a.WS.Root)
 	if reportOnly {
-		r := a.reporter("bench", 1)
-		return r.Step(ctx, "report", func(_ context.Context, s *progress.Step) error {
+		return a.do(ctx, "bench", progress.Task{Name: "report", Do: func(_ context.Context, s *progress.Step) error {
 			results, err := os.ReadFile(filepath.Join(a.WS.Root, "docs", "benchmarks", benchReport+".txt"))
 			if err != nil {
 				return err
 			}
 			return a.writeBenchReport(runs, results, s)
-		})
+		}})
 	}
-	r := a.reporter("bench", applySteps+len(runs)+2)
-	if err := a.ensureApplied(ctx, r); err != nil {
-		return err
-	}
-	if err := r.Step(ctx, "build etcd", a.buildEtcd); err != nil {
-		return err
-	}
+	tasks := a.apply(progress.Task{Name: "build etcd", Do: a.buildEtcd})
 	var results bytes.Buffer
 	for _, run := range runs {
-		if err := r.Step(ctx, run.Name, func(ctx context.Context, s *progress.Step) error {
+		tasks = append(tasks, progress.Task{Name: run.Name, Do: func(ctx context.Context, s *progress.Step) error {
 			measured, err := run.Measure(ctx, []string{a.binPath()}, s.Log)
 			results.Write(measured)
 			return err
-		}); err != nil {
-			return err
-		}
+		}})
 	}
-	if err := r.Step(ctx, "report", func(_ context.Context, s *progress.Step) error {
+	return a.do(ctx, "bench", append(tasks, progress.Task{Name: "report", Do: func(_ context.Context, s *progress.Step) error {
 		return a.writeBenchReport(runs, results.Bytes(), s)
-	}); err != nil {
-		return err
-	}
-	r.Done()
-	return nil
+	}})...)
 }
 
 func (a *App) writeBenchReport(runs []bench.Run, results []byte, s *progress.Step) error {

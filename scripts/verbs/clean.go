@@ -13,7 +13,7 @@ import (
 // Clean removes the work folder and dist. Commits that are not exported and a
 // running cluster are refused, unless force is set.
 func (a *App) Clean(ctx context.Context, force bool) error {
-	r := a.reporter("clean", 0)
+	r := a.reporter("clean")
 	if running, err := cluster.Running(a.WS); err != nil {
 		return err
 	} else if running {

@@ -13,9 +13,9 @@ func (a *App) Codegen(ctx context.Context, scope string) error {
 	if err != nil {
 		return err
 	}
-	r := a.reporter("codegen", treeSteps)
+	r := a.reporter("codegen")
 	// Not apply: commits of a contributor that are not exported are the point.
-	if err := a.ensureTree(ctx, r); err != nil {
+	if err := r.Run(ctx, a.makeTree()...); err != nil {
 		return err
 	}
 	res, err := codegen.Run(ctx, a.WS, s, r)

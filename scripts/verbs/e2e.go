@@ -31,14 +31,8 @@ func (a *App) E2E(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r := a.reporter("e2e", 1)
-	err = r.Step(ctx, "end-to-end tests", func(ctx context.Context, s *progress.Step) error {
+	return a.do(ctx, "e2e", progress.Task{Name: "end-to-end tests", Do: func(ctx context.Context, s *progress.Step) error {
 		env := []string{a.binPath(), "KUBECONFIG=" + st.Kubeconfig, "KUBECTL=" + filepath.Join(st.Components, "kubectl"), "CAPACITYV2_CLUSTER_MODE=" + string(st.Mode)}
 		return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, a.Out, "-count=1", "-timeout", "15m", "./...")
-	})
-	if err != nil {
-		return err
-	}
-	r.Done()
-	return nil
+	}})
 }

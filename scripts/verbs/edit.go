@@ -17,8 +17,8 @@ import (
 // Edit opens a shell in the applied tree; afterwards it asks whether to save
 // (export) or to discard what was done there.
 func (a *App) Edit(ctx context.Context, in io.Reader) error {
-	r := a.reporter("edit", applySteps)
-	if err := a.ensureApplied(ctx, r); err != nil {
+	r := a.reporter("edit")
+	if err := r.Run(ctx, a.apply()...); err != nil {
 		return err
 	}
 	if err := requireIdentity(ctx); err != nil {

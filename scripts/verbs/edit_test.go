@@ -60,7 +60,7 @@ func TestSettle(t *testing.T) {
 			if err := repo.Git(context.Background(), "config", "capacityv2.base", "v1.37.1 from modules"); err != nil {
 				t.Fatal(err)
 			}
-			err := a.settle(context.Background(), a.reporter("edit", 0), bufio.NewReader(strings.NewReader(tc.answer)))
+			err := a.settle(context.Background(), a.reporter("edit"), bufio.NewReader(strings.NewReader(tc.answer)))
 			if (err == nil) != (tc.wantErr == "") || err != nil && !strings.Contains(err.Error(), tc.wantErr) {
 				t.Errorf("got %v, want %q", err, tc.wantErr)
 			}

@@ -35,24 +35,14 @@ func (a *App) FailsWithout(ctx context.Context, pattern string) error {
 	if err != nil {
 		return err
 	}
-	r := a.reporter("fails-without", applySteps+2)
-	if err := a.ensureApplied(ctx, r); err != nil {
-		return err
-	}
-	if err := r.Step(ctx, "build etcd", a.buildEtcd); err != nil {
-		return err
-	}
-	if err := r.Step(ctx, "build the stock kube-apiserver", a.buildStockAPIServer); err != nil {
-		return err
-	}
+	tasks := a.apply(progress.Task{Name: "build etcd", Do: a.buildEtcd}, progress.Task{Name: "build the stock kube-apiserver", Do: a.buildStockAPIServer})
 	var differ []string
 	for _, suite := range list.Suites {
 		for _, target := range withoutit.Targets {
 			if !folder.MatchString(suite.Folder) || !suite.Runs(target) {
 				continue
 			}
-			r.Add(1)
-			if err := r.Step(ctx, suite.Folder+", "+target, func(ctx context.Context, s *progress.Step) error {
+			tasks = append(tasks, progress.Task{Name: suite.Folder + ", " + target, Do: func(ctx context.Context, s *progress.Step) error {
 				result, err := a.runWithout(ctx, suite.Folder, target, s)
 				if err != nil {
 					return err
@@ -64,20 +54,16 @@ func (a *App) FailsWithout(ctx context.Context, pattern string) error {
 					differ = append(differ, suite.Folder+", "+target+": "+d)
 				}
 				return nil
-			}); err != nil {
-				return err
-			}
+			}})
 		}
 	}
-	if len(differ) > 0 {
-		return progress.Refuse("tests do something else without the change:\n    "+strings.Join(differ, "\n    "), "what test-integration/fails-without.yaml says",
-			"mend the test, or the list where it is right that the test passes")
-	}
-	if err := a.writeWithoutTable(list); err != nil {
-		return err
-	}
-	r.Done()
-	return nil
+	return a.do(ctx, "fails-without", append(tasks, progress.Task{Name: "compare with the list", Do: func(context.Context, *progress.Step) error {
+		if len(differ) > 0 {
+			return progress.Refuse("tests do something else without the change:\n    "+strings.Join(differ, "\n    "), "what test-integration/fails-without.yaml says",
+				"fix the test, or the list where it is right that the test passes")
+		}
+		return a.writeWithoutTable(list)
+	}})...)
 }
 
 // runWithout runs the tests of a folder on a target.
@@ -108,7 +94,7 @@ func (a *App) writeWithoutTable(list withoutit.Expectations) error {
 }
 
 // lintWithout checks that the table of the README is that of the list.
-func (a *App) lintWithout() error {
+func (a *App) lintWithout(context.Context, *progress.Step) error {
 	list, err := a.expectations()
 	if err != nil {
 		return err

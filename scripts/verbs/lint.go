@@ -18,60 +18,39 @@ import (
 	"capacityv2.internal/scripts/toolchain"
 )
 
-// lintSteps counts the steps of lint.
-const lintSteps = 5
-
 // Lint checks everything of ours that needs no source tree. The test modules
 // compile against the tree, so their vet and staticcheck wait for it.
-func (a *App) Lint(ctx context.Context) error {
-	r := a.reporter("lint", lintSteps)
-	if err := a.lint(ctx, r); err != nil {
-		return err
-	}
-	r.Done()
-	return nil
-}
+func (a *App) Lint(ctx context.Context) error { return a.do(ctx, "lint", a.lint()...) }
 
-func (a *App) lint(ctx context.Context, r *progress.Reporter) error {
-	if err := a.lintSeries(ctx, r); err != nil {
-		return err
+func (a *App) lint() []progress.Task {
+	return []progress.Task{
+		{Name: "patch series and feature gates", Do: a.lintSeries},
+		{Name: "list of what fails without the change", Do: a.lintWithout},
+		{Name: "gofmt", Do: a.gofmt},
+		{Name: "go vet", Do: a.vet},
+		{Name: "staticcheck", Do: a.staticcheck},
+		{Name: "shellcheck and actionlint", Do: a.shellAndActions},
 	}
-	for _, step := range []struct {
-		name string
-		f    func(context.Context, *progress.Step) error
-	}{
-		{"gofmt", a.gofmt},
-		{"go vet", a.vet},
-		{"staticcheck", a.staticcheck},
-		{"shellcheck and actionlint", a.shellAndActions},
-	} {
-		if err := r.Step(ctx, step.name, step.f); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // lintSeries checks the patch files and feature-gates.yaml.
-func (a *App) lintSeries(ctx context.Context, r *progress.Reporter) error {
-	return r.Step(ctx, "patch series and feature gates", func(context.Context, *progress.Step) error {
-		if err := series.Lint(a.WS.Series()); err != nil {
-			return err
-		}
-		list, err := gates.Read(a.WS.Gates())
-		if err != nil {
-			return err
-		}
-		patches, err := series.Read(a.WS.Series())
-		if err != nil {
-			return err
-		}
-		var files []*gitdiff.File
-		for _, p := range patches {
-			files = append(files, p.Files...)
-		}
-		return errors.Join(list.CheckPatches(files), overrides.CheckList(a.overridesList(), patches))
-	})
+func (a *App) lintSeries(context.Context, *progress.Step) error {
+	if err := series.Lint(a.WS.Series()); err != nil {
+		return err
+	}
+	list, err := gates.Read(a.WS.Gates())
+	if err != nil {
+		return err
+	}
+	patches, err := series.Read(a.WS.Series())
+	if err != nil {
+		return err
+	}
+	var files []*gitdiff.File
+	for _, p := range patches {
+		files = append(files, p.Files...)
+	}
+	return errors.Join(list.CheckPatches(files), overrides.CheckList(a.overridesList(), patches))
 }
 
 // files lists the files of ours whose name ends in suffix.

@@ -67,18 +67,16 @@ func (a *App) Nightly(ctx context.Context, o NightlyOptions) error {
 
 // smoke runs benchmarks once, to see that they still run.
 func (a *App) smoke(ctx context.Context) error {
-	return a.applied(ctx, "smoke", 1, func(r *progress.Reporter) error {
-		return r.Step(ctx, "benchmarks of the scheduler's plugin, once", func(ctx context.Context, s *progress.Step) error {
-			return toolchain.Test(ctx, a.WS.Tree(), nil, s.Log, a.Out, "-run", "^$", "-bench", smokeBenchmarks, "-benchtime", "1x", "-timeout", "30m",
-				"./pkg/scheduler/framework/plugins/volumebinding")
-		})
-	})
+	return a.do(ctx, "smoke", a.apply(progress.Task{Name: "benchmarks of the scheduler's plugin, once", Do: func(ctx context.Context, s *progress.Step) error {
+		return toolchain.Test(ctx, a.WS.Tree(), nil, s.Log, a.Out, "-run", "^$", "-bench", smokeBenchmarks, "-benchtime", "1x", "-timeout", "30m",
+			"./pkg/scheduler/framework/plugins/volumebinding")
+	}})...)
 }
 
 // fuzz runs each fuzz test of the series. The compiler instruments for it, so all
 // that the package imports is compiled once more.
 func (a *App) fuzz(ctx context.Context, each time.Duration) error {
-	return a.applied(ctx, "fuzz", 0, func(r *progress.Reporter) error {
+	return a.do(ctx, "fuzz", a.apply(progress.Task{Name: "fuzz tests of the series", Do: func(ctx context.Context, s *progress.Step) error {
 		patches, err := series.Read(a.WS.Series())
 		if err != nil {
 			return err
@@ -87,29 +85,14 @@ func (a *App) fuzz(ctx context.Context, each time.Duration) error {
 		if err != nil {
 			return err
 		}
-		r.Add(len(tests))
 		for _, t := range tests {
-			if err := r.Step(ctx, t.name, func(ctx context.Context, s *progress.Step) error {
-				return toolchain.Test(ctx, a.WS.Tree(), nil, s.Log, a.Out, "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", each.String(), "./"+t.pkg)
-			}); err != nil {
+			s.Sayf("%s:%s for %s", t.pkg, t.name, each)
+			if err := toolchain.Test(ctx, a.WS.Tree(), nil, s.Log, a.Out, "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", each.String(), "./"+t.pkg); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
-}
-
-// applied runs the steps of f on the applied series.
-func (a *App) applied(ctx context.Context, verb string, steps int, f func(*progress.Reporter) error) error {
-	r := a.reporter(verb, applySteps+steps)
-	if err := a.ensureApplied(ctx, r); err != nil {
-		return err
-	}
-	if err := f(r); err != nil {
-		return err
-	}
-	r.Done()
-	return nil
+	}})...)
 }
 
 type fuzzTest struct{ pkg, name string }

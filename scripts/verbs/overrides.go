@@ -19,15 +19,12 @@ func (a *App) overridesList() string {
 // Overrides writes the patched staging modules as a module proxy of files, and
 // the lines with which another Go module uses it.
 func (a *App) Overrides(ctx context.Context) error {
-	r := a.reporter("overrides", applySteps+1)
-	if err := a.ensureApplied(ctx, r); err != nil {
-		return err
-	}
+	r := a.reporter("overrides")
 	var res overrides.Result
-	err := r.Step(ctx, "write the module proxy", func(ctx context.Context, s *progress.Step) (err error) {
+	err := r.Run(ctx, a.apply(progress.Task{Name: "write the module proxy", Do: func(ctx context.Context, s *progress.Step) (err error) {
 		res, err = a.writeOverrides(ctx, s)
 		return err
-	})
+	}})...)
 	if err != nil {
 		return err
 	}

@@ -29,27 +29,22 @@ func (a *App) Prove(ctx context.Context, o ProveOptions) error {
 	if err != nil {
 		return progress.Refuse(fmt.Sprintf("--patch is %q: %v", o.Patch, err), "a regular expression for names of patches", "make prove PATCH=0013")
 	}
-	r := a.reporter("prove", applySteps)
-	if err := a.ensureApplied(ctx, r); err != nil {
+	r := a.reporter("prove")
+	if err := r.Run(ctx, a.apply()...); err != nil {
 		return err
 	}
 	cases, err := a.proveCases(ctx, name, o.Since)
 	if err != nil {
 		return err
 	}
-	if len(cases) == 0 {
-		r.Printf("no patch to prove\n")
-		r.Done()
-		return nil
-	}
-	r.Add(len(cases))
 	prover, err := prove.NewProver(ctx, a.tree(nil), filepath.Join(a.WS.Work, "prove"))
 	if err != nil {
 		return err
 	}
 	var bad []string
+	var tasks []progress.Task
 	for _, c := range cases {
-		if err := r.Step(ctx, c.Patch.Name, func(ctx context.Context, s *progress.Step) error {
+		tasks = append(tasks, progress.Task{Name: c.Patch.Name, Do: func(ctx context.Context, s *progress.Step) error {
 			verdict, err := prover.Prove(ctx, c, s)
 			if err != nil {
 				return err
@@ -65,14 +60,16 @@ func (a *App) Prove(ctx context.Context, o ProveOptions) error {
 				bad = append(bad, c.Patch.Name+": "+line)
 			}
 			return nil
-		}); err != nil {
-			return err
-		}
+		}})
+	}
+	if err := r.Run(ctx, tasks...); err != nil {
+		return err
 	}
 	if len(bad) > 0 {
 		return progress.Refuse("not proven:\n    "+strings.Join(bad, "\n    "), "Proven-By names a test that the patch or an earlier one brings, and that fails without the patch",
 			"make edit, and amend the commit")
 	}
+	r.Printf("prove: %d patches are needed\n", len(cases))
 	r.Done()
 	return nil
 }

@@ -26,63 +26,58 @@ func (a *App) Rebase(ctx context.Context, version string, forecast bool) error {
 	if _, err := base.StagingVersion(version); err != nil {
 		return err
 	}
-	r := a.reporter("rebase", applySteps+3)
-	if err := a.ensureApplied(ctx, r); err != nil {
-		return err
-	}
+	r := a.reporter("rebase")
 	dir := filepath.Join(a.WS.Work, "rebase-"+version)
 	repo := gitrepo.Open(dir, nil)
-	err := r.Step(ctx, "base tree "+version, func(ctx context.Context, s *progress.Step) error {
-		if err := toolchain.RequireDisk(a.WS.Work, treeDisk); err != nil {
-			return err
-		}
-		// Half-merged work of a person is not ours to remove.
-		if repo.Exists() && repo.Applying() {
-			return progress.Refuse("a rebase is under way in "+dir, "none", "git -C "+dir+" am --continue, or remove the folder")
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			return err
-		}
-		if err := base.Ensure(ctx, dir, base.Options{Pin: a.pin(), Version: version}, s); err != nil {
-			return err
-		}
-		// The blobs that a 3-way merge needs are in the tree in use.
-		alternates := filepath.Join(dir, ".git", "objects", "info", "alternates")
-		return os.WriteFile(alternates, []byte(filepath.Join(a.WS.Tree(), ".git", "objects")+"\n"), 0o644)
-	})
-	if err != nil {
-		return err
-	}
-	err = r.Step(ctx, "names and numbers that upstream took", func(ctx context.Context, s *progress.Step) error {
-		list, err := gates.Read(a.WS.Gates())
-		if err != nil {
-			return err
-		}
-		taken, err := series.Taken(ctx, gitrepo.Open(dir, s.Log), append(list.Ours(), ourNames...))
-		if err != nil {
-			return err
-		}
-		for _, t := range taken {
-			s.Sayf("TAKEN: %s: the base has it without the series; read it before you go on", t)
-		}
-		if len(taken) == 0 {
-			s.Sayf("none")
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
 	var results []series.Result
-	err = r.Step(ctx, "patches", func(ctx context.Context, s *progress.Step) error {
-		patches, err := series.Read(a.WS.Series())
-		if err != nil {
+	err := r.Run(ctx, a.apply(
+		progress.Task{Name: "base tree " + version, Do: func(ctx context.Context, s *progress.Step) error {
+			if err := toolchain.RequireDisk(a.WS.Work, treeDisk); err != nil {
+				return err
+			}
+			// Half-merged work of a person is not ours to remove.
+			if repo.Exists() && repo.Applying() {
+				return progress.Refuse("a rebase is under way in "+dir, "none", "git -C "+dir+" am --continue, or remove the folder")
+			}
+			if err := os.RemoveAll(dir); err != nil {
+				return err
+			}
+			if err := base.Ensure(ctx, dir, base.Options{Pin: a.pin(), Version: version}, s); err != nil {
+				return err
+			}
+			// The blobs that a 3-way merge needs are in the tree in use.
+			alternates := filepath.Join(dir, ".git", "objects", "info", "alternates")
+			return os.WriteFile(alternates, []byte(filepath.Join(a.WS.Tree(), ".git", "objects")+"\n"), 0o644)
+		}},
+		progress.Task{Name: "names and numbers that upstream took", Do: func(ctx context.Context, s *progress.Step) error {
+			list, err := gates.Read(a.WS.Gates())
+			if err != nil {
+				return err
+			}
+			taken, err := series.Taken(ctx, gitrepo.Open(dir, s.Log), append(list.Ours(), ourNames...))
+			if err != nil {
+				return err
+			}
+			for _, t := range taken {
+				s.Sayf("TAKEN: %s: the base has it without the series; read it before you go on", t)
+			}
+			if len(taken) == 0 {
+				s.Sayf("none")
+			}
+			return nil
+		}},
+		progress.Task{Name: "patches", Do: func(ctx context.Context, s *progress.Step) error {
+			patches, err := series.Read(a.WS.Series())
+			if err != nil {
+				return err
+			}
+			results, err = series.Rebase(ctx, gitrepo.Open(dir, s.Log), a.WS.Series(), patches, forecast, s)
 			return err
-		}
-		results, err = series.Rebase(ctx, gitrepo.Open(dir, s.Log), a.WS.Series(), patches, forecast, s)
-		return err
-	})
-	r.Printf("rebase to %s: %s\n", version, tally(results))
+		}},
+	)...)
+	if results != nil {
+		r.Printf("rebase to %s: %s\n", version, tally(results))
+	}
 	if err != nil {
 		return err
 	}

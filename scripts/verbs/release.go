@@ -16,8 +16,8 @@ func (a *App) Release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := a.reporter("release", applySteps)
-	if err := a.ensureApplied(ctx, r); err != nil {
+	r := a.reporter("release")
+	if err := r.Run(ctx, a.apply()...); err != nil {
 		return err
 	}
 	dir, err := release.Run(ctx, a.WS, release.Options{

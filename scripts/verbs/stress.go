@@ -24,25 +24,17 @@ func (a *App) TestStress(ctx context.Context, o StressOptions) error {
 	if o.Pods <= 0 {
 		return fmt.Errorf("--pods is %d; expected a number above 0", o.Pods)
 	}
-	r := a.reporter("test-stress", applySteps+2)
-	if err := a.ensureApplied(ctx, r); err != nil {
-		return err
-	}
-	if err := r.Step(ctx, "build etcd", a.buildEtcd); err != nil {
-		return err
-	}
-	if err := r.Step(ctx, fmt.Sprintf("%d pods for each policy, with the race detector", o.Pods), func(ctx context.Context, s *progress.Step) error {
-		seed := o.Seed
-		if seed == 0 {
-			seed = time.Now().UnixNano()
-		}
-		s.Sayf("the same faults again: make test-stress SEED=%d PODS=%d", seed, o.Pods)
-		env := []string{a.binPath(), "CGO_ENABLED=1"}
-		return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), env, s.Log, a.Out, "-race", "-count=1", "-v", "-timeout", "6h",
-			"-run", "^TestStress$", "./stress", fmt.Sprintf("-stress.pods=%d", o.Pods), fmt.Sprintf("-stress.seed=%d", seed))
-	}); err != nil {
-		return err
-	}
-	r.Done()
-	return nil
+	return a.do(ctx, "test-stress", a.apply(
+		progress.Task{Name: "build etcd", Do: a.buildEtcd},
+		progress.Task{Name: fmt.Sprintf("%d pods for each policy, with the race detector", o.Pods), Do: func(ctx context.Context, s *progress.Step) error {
+			seed := o.Seed
+			if seed == 0 {
+				seed = time.Now().UnixNano()
+			}
+			s.Sayf("the same faults again: make test-stress SEED=%d PODS=%d", seed, o.Pods)
+			env := []string{a.binPath(), "CGO_ENABLED=1"}
+			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), env, s.Log, a.Out, "-race", "-count=1", "-v", "-timeout", "6h",
+				"-run", "^TestStress$", "./stress", fmt.Sprintf("-stress.pods=%d", o.Pods), fmt.Sprintf("-stress.seed=%d", seed))
+		}},
+	)...)
 }

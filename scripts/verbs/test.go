@@ -28,38 +28,19 @@ var dependents = []string{
 	"./test/declarative_validation/storage/...",
 }
 
-// testSteps counts the steps after lint and apply.
-const testSteps = 8
-
 // Test runs lint, the unit tests of every touched package, and the integration
 // tests, ours and upstream's.
 func (a *App) Test(ctx context.Context) error {
-	r := a.reporter("test", applySteps+lintSteps+testSteps)
-	if err := a.ensureApplied(ctx, r); err != nil {
-		return err
-	}
-	if err := a.lint(ctx, r); err != nil {
-		return err
-	}
-	for _, step := range []struct {
-		name string
-		f    func(context.Context, *progress.Step) error
-	}{
-		{"tests of the tooling", a.testScripts},
-		{"unit tests of the touched packages", a.testTouched},
-		{"unit tests of the scheduler's plugin with the race detector", a.testPluginRace},
-		{"upstream's check of the feature gate lists", a.verifyFeatureGates},
-		{"another module builds against the overrides", a.proveOverrides},
-		{"build etcd", a.buildEtcd},
-		{"build the stock kube-apiserver", a.buildStockAPIServer},
-		{"integration tests, ours and upstream's, gate off and on", a.testIntegration},
-	} {
-		if err := r.Step(ctx, step.name, step.f); err != nil {
-			return err
-		}
-	}
-	r.Done()
-	return nil
+	return a.do(ctx, "test", slices.Concat(a.apply(), a.lint(), []progress.Task{
+		{Name: "tests of the tooling", Do: a.testScripts},
+		{Name: "unit tests of the touched packages", Do: a.testTouched},
+		{Name: "unit tests of the scheduler's plugin with the race detector", Do: a.testPluginRace},
+		{Name: "upstream's check of the feature gate lists", Do: a.verifyFeatureGates},
+		{Name: "another module builds against the overrides", Do: a.proveOverrides},
+		{Name: "build etcd", Do: a.buildEtcd},
+		{Name: "build the stock kube-apiserver", Do: a.buildStockAPIServer},
+		{Name: "integration tests, ours and upstream's, gate off and on", Do: a.testIntegration},
+	})...)
 }
 
 func (a *App) testScripts(ctx context.Context, s *progress.Step) error {

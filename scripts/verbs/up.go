@@ -14,7 +14,7 @@ func (a *App) Up(ctx context.Context) error { return a.up(ctx, 1) }
 
 // up is Up with the number of nodes that is meant where the user names none.
 func (a *App) up(ctx context.Context, nodes int) error {
-	r := a.reporter("up", applySteps+1)
+	r := a.reporter("up")
 	gates, err := a.featureGates()
 	if err != nil {
 		return err
@@ -26,10 +26,7 @@ func (a *App) up(ctx context.Context, nodes int) error {
 	if err != nil {
 		return err
 	}
-	if err := a.ensureApplied(ctx, r); err != nil {
-		return err
-	}
-	if err := r.Step(ctx, "build the components", a.buildComponents); err != nil {
+	if err := r.Run(ctx, a.apply(progress.Task{Name: "build the components", Do: a.buildComponents})...); err != nil {
 		return err
 	}
 	if err := cluster.Tools(ctx, a.WS, plan, r); err != nil {
@@ -51,7 +48,7 @@ func (a *App) buildComponents(ctx context.Context, s *progress.Step) error {
 
 // Down ends the local cluster.
 func (a *App) Down(ctx context.Context) error {
-	r := a.reporter("down", 0)
+	r := a.reporter("down")
 	if err := cluster.Down(ctx, a.WS, r); err != nil {
 		return err
 	}

@@ -28,33 +28,26 @@ func (a *App) UpstreamSuites(ctx context.Context, pattern string) error {
 	if len(selected) == 0 {
 		return progress.Refuse(fmt.Sprintf("no suite matches %q", pattern), "one of: "+folders(suites.All), "make upstream-suites SUITE=scheduler/")
 	}
-	r := a.reporter("upstream-suites", applySteps+2+2*len(selected))
-	if err := a.ensureApplied(ctx, r); err != nil {
+	var runner suites.Runner
+	tasks := a.apply(progress.Task{Name: "build etcd", Do: a.buildEtcd}, progress.Task{Name: "folder of the results", Do: func(ctx context.Context, s *progress.Step) error {
+		tree, err := a.tree(s.Log).Tree(ctx, "HEAD")
+		runner = suites.Runner{Tree: a.WS.Tree(), Results: filepath.Join(a.WS.Work, "upstream-suites", tree), Env: []string{a.binPath()}}
+		s.Sayf("%s", runner.Results)
 		return err
-	}
-	if err := r.Step(ctx, "build etcd", a.buildEtcd); err != nil {
-		return err
-	}
-	tree, err := a.tree(nil).Tree(ctx, "HEAD")
-	if err != nil {
-		return err
-	}
-	runner := suites.Runner{Tree: a.WS.Tree(), Results: filepath.Join(a.WS.Work, "upstream-suites", tree), Env: []string{a.binPath()}}
+	}})
 	for _, suite := range selected {
-		for _, on := range []bool{false, true} {
-			gate := map[bool]string{false: "off", true: "on"}[on]
-			if err := r.Step(ctx, suite.Folder+", gate "+gate, func(ctx context.Context, s *progress.Step) error {
-				return runner.Run(ctx, suite, on, s)
-			}); err != nil {
-				return err
-			}
+		for _, gate := range []struct {
+			name string
+			on   bool
+		}{{"off", false}, {"on", true}} {
+			tasks = append(tasks, progress.Task{Name: suite.Folder + ", gate " + gate.name, Do: func(ctx context.Context, s *progress.Step) error {
+				return runner.Run(ctx, suite, gate.on, s)
+			}})
 		}
 	}
-	if err := r.Step(ctx, "report", func(_ context.Context, s *progress.Step) error { return a.reportSuites(runner, selected, s) }); err != nil {
-		return err
-	}
-	r.Done()
-	return nil
+	return a.do(ctx, "upstream-suites", append(tasks, progress.Task{Name: "report", Do: func(_ context.Context, s *progress.Step) error {
+		return a.reportSuites(runner, selected, s)
+	}})...)
 }
 
 // reportSuites writes the report if there are results of all suites, and returns

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/codegen"
@@ -17,24 +18,14 @@ import (
 // Verify checks what the patches claim: that they apply, are the export of
 // their commits, are locked, need no regeneration, and build one by one.
 func (a *App) Verify(ctx context.Context) error {
-	r := a.reporter("verify", applySteps+5)
-	if err := a.lintSeries(ctx, r); err != nil {
+	r := a.reporter("verify")
+	tasks := slices.Concat([]progress.Task{{Name: "patch series and feature gates", Do: a.lintSeries}}, a.apply(
+		progress.Task{Name: "round trip and tree lock", Do: a.roundTrip},
+		progress.Task{Name: "feature gates against the tree", Do: a.verifyGates},
+		progress.Task{Name: "each prefix builds and passes the tests it touches", Do: a.verifyPrefixes},
+	))
+	if err := r.Run(ctx, tasks...); err != nil {
 		return err
-	}
-	if err := a.ensureApplied(ctx, r); err != nil {
-		return err
-	}
-	for _, step := range []struct {
-		name string
-		f    func(context.Context, *progress.Step) error
-	}{
-		{"round trip and tree lock", a.roundTrip},
-		{"feature gates against the tree", a.verifyGates},
-		{"each prefix builds and passes the tests it touches", a.verifyPrefixes},
-	} {
-		if err := r.Step(ctx, step.name, step.f); err != nil {
-			return err
-		}
 	}
 	if err := codegen.Verify(ctx, a.WS, codegen.Storage, r); err != nil {
 		return err
