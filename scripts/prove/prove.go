@@ -112,7 +112,6 @@ func (p *Prover) test(ctx context.Context, c Case, s *progress.Step) (toolchain.
 	if err := toolchain.UnitTestJSON(ctx, p.work.Dir, s.Log, &raw, "./"+c.Package, "-vet=off", "-timeout", "10m", "-run", pattern); err != nil {
 		return toolchain.TestResult{}, err
 	}
-	_, _ = s.Log.Write(raw.Bytes())
 	return toolchain.ReadTestResult(&raw)
 }
 

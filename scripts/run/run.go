@@ -35,14 +35,22 @@ type Cmd struct {
 // Run runs c to its end and returns an error that holds the last lines of its
 // output.
 func (c Cmd) Run(ctx context.Context) error {
-	_, err := c.run(ctx, false)
-	return err
+	return c.run(ctx, nil)
 }
 
 // Output runs c and returns its standard output; standard error goes to the log.
-func (c Cmd) Output(ctx context.Context) ([]byte, error) { return c.run(ctx, true) }
+func (c Cmd) Output(ctx context.Context) ([]byte, error) {
+	var out bytes.Buffer
+	err := c.run(ctx, &out)
+	return out.Bytes(), err
+}
 
-func (c Cmd) run(ctx context.Context, capture bool) ([]byte, error) {
+// Stream is [Cmd.Output] for a program with so much output that it is good to see
+// it while it runs.
+func (c Cmd) Stream(ctx context.Context, out io.Writer) error { return c.run(ctx, out) }
+
+// run writes the standard output to out, or to the log if it is nil.
+func (c Cmd) run(ctx context.Context, out io.Writer) error {
 	cmd := exec.CommandContext(ctx, c.Name, c.Args...)
 	cmd.Dir = c.Dir
 	cmd.Env = append(os.Environ(), c.Env...)
@@ -58,19 +66,18 @@ func (c Cmd) run(ctx context.Context, capture bool) ([]byte, error) {
 		fmt.Fprintf(c.Log, "$ cd %s && %s %s\n", c.Dir, c.Name, strings.Join(c.Args, " "))
 		logged = io.MultiWriter(c.Log, tail)
 	}
-	var out bytes.Buffer
 	cmd.Stderr = logged
 	cmd.Stdout = logged
-	if capture {
-		cmd.Stdout = &out
+	if out != nil {
+		cmd.Stdout = out
 	}
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
-		return out.Bytes(), &Error{Cmd: c, Err: err, Tail: tail.String()}
+		return &Error{Cmd: c, Err: err, Tail: tail.String()}
 	}
-	return out.Bytes(), nil
+	return nil
 }
 
 // Error is a program that did not end well.

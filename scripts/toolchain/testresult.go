@@ -66,18 +66,15 @@ func (r TestResult) Failures() []string {
 }
 
 // TestJSON is [Test] with -json: raw gets the events, which [ReadTestResults]
-// reads. Tests that fail are no error: their results say so.
+// reads, and so does log. Tests that fail are no error: their results say so.
 func TestJSON(ctx context.Context, dir string, env []string, log, raw io.Writer, args ...string) error {
 	return testJSON(ctx, dir, env, log, raw, Tags, args)
 }
 
 func testJSON(ctx context.Context, dir string, env []string, log, raw io.Writer, tags string, args []string) error {
-	out, err := run.Cmd{
+	err := run.Cmd{
 		Dir: dir, Env: append(Env(), env...), Log: log, Name: "go", Args: append([]string{"test", "-tags", tags, "-json"}, args...),
-	}.Output(ctx)
-	if _, werr := raw.Write(out); werr != nil {
-		return werr
-	}
+	}.Stream(ctx, io.MultiWriter(log, raw))
 	if ctx.Err() == nil && run.ExitCode(err) == 1 {
 		return nil
 	}

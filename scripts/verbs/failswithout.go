@@ -73,7 +73,6 @@ func (a *App) runWithout(ctx context.Context, folder, target string, s *progress
 	if err := toolchain.TestJSON(ctx, filepath.Join(a.WS.Root, "test-integration"), env, s.Log, &raw, "-count=1", "-timeout", "90m", "./"+folder); err != nil {
 		return toolchain.TestResult{}, err
 	}
-	_, _ = s.Log.Write(raw.Bytes())
 	result, err := toolchain.ReadTestResult(&raw)
 	if err == nil && result.BuildFailed {
 		err = fmt.Errorf("./%s does not compile", folder)
