@@ -35,3 +35,16 @@ func Packages(dir string, paths []string) []string {
 	slices.Sort(pkgs)
 	return pkgs
 }
+
+// SplitSuites separates packages with unit tests from upstream's integration
+// suites, which need etcd and have a step of their own.
+func SplitSuites(pkgs []string) (unit, suites []string) {
+	for _, pkg := range pkgs {
+		if strings.HasPrefix(pkg, "./test/integration/") {
+			suites = append(suites, pkg)
+		} else {
+			unit = append(unit, pkg)
+		}
+	}
+	return unit, suites
+}

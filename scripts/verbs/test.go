@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/cluster"
@@ -58,7 +57,7 @@ func (a *App) testTouched(ctx context.Context, s *progress.Step) error {
 			pkgs = append(pkgs, d)
 		}
 	}
-	pkgs, _ = splitSuites(pkgs)
+	pkgs, _ = series.SplitSuites(pkgs)
 	s.Sayf("%d package patterns", len(pkgs))
 	return toolchain.UnitTest(ctx, a.WS.Tree(), s.Log, a.Out, "20m", pkgs...)
 }
@@ -69,19 +68,6 @@ func (a *App) testTouched(ctx context.Context, s *progress.Step) error {
 func (a *App) testPluginRace(ctx context.Context, s *progress.Step) error {
 	return toolchain.Test(ctx, a.WS.Tree(), []string{"CGO_ENABLED=1"}, s.Log, a.Out, "-race", "-timeout", "15m",
 		"-skip", "^TestBindPodVolumes$|Allocat", "./pkg/scheduler/framework/plugins/volumebinding/...")
-}
-
-// splitSuites separates packages with unit tests from upstream's integration
-// suites, which need etcd and have a step of their own.
-func splitSuites(pkgs []string) (unit, suites []string) {
-	for _, pkg := range pkgs {
-		if strings.HasPrefix(pkg, "./test/integration/") {
-			suites = append(suites, pkg)
-		} else {
-			unit = append(unit, pkg)
-		}
-	}
-	return unit, suites
 }
 
 // verifyFeatureGates runs upstream's script, which compares the gates in the

@@ -2,7 +2,6 @@ package verbs
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -12,7 +11,7 @@ import (
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/series"
-	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/verify"
 )
 
 // Verify checks what the patches claim: that they apply, are the export of
@@ -82,40 +81,5 @@ func (a *App) verifyGates(ctx context.Context, s *progress.Step) error {
 // verifyPrefixes builds, vets and tests, after each patch, the packages that it
 // touches.
 func (a *App) verifyPrefixes(ctx context.Context, s *progress.Step) error {
-	prefixes, err := series.Prefixes(ctx, a.tree(s.Log))
-	if err != nil {
-		return err
-	}
-	dir := filepath.Join(a.WS.Work, "prefix")
-	if err := base.AddWorktree(ctx, a.tree(s.Log), dir, base.Ref); err != nil {
-		return err
-	}
-	work := gitrepo.Open(dir, s.Log)
-	for i, p := range prefixes {
-		if err := work.Git(ctx, "checkout", "--quiet", "--force", "--detach", p.Commit); err != nil {
-			return err
-		}
-		pkgs := series.Packages(dir, p.Paths)
-		s.Sayf("%d/%d %s (%d packages)", i+1, len(prefixes), p.Subject, len(pkgs))
-		if len(pkgs) == 0 {
-			continue
-		}
-		if err := toolchain.BuildPackages(ctx, dir, s.Log, pkgs...); err != nil {
-			return fmt.Errorf("patch %d of the series, %q, does not build: %w", i+1, p.Subject, err)
-		}
-		unit, suites := splitSuites(pkgs)
-		if len(suites) > 0 {
-			// make test runs them, on the whole series.
-			if err := toolchain.Go(ctx, dir, s.Log, append([]string{"vet", "-tags", toolchain.Tags}, suites...)...); err != nil {
-				return fmt.Errorf("the integration tests of patch %d of the series, %q, do not build: %w", i+1, p.Subject, err)
-			}
-		}
-		if len(unit) == 0 {
-			continue
-		}
-		if err := toolchain.UnitTest(ctx, dir, s.Log, s.Log, "15m", unit...); err != nil {
-			return fmt.Errorf("patch %d of the series, %q, fails the tests of its packages: %w", i+1, p.Subject, err)
-		}
-	}
-	return nil
+	return verify.Prefixes(ctx, a.tree(s.Log), filepath.Join(a.WS.Work, "prefix"), filepath.Join(a.WS.Work, "verified"), s)
 }

@@ -1,0 +1,103 @@
+package verify
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
+)
+
+// TestPrefixes verifies two patches three times: they are remembered, but not once
+// a tree, its packages or the checks are other ones, and not if they fail.
+func TestPrefixes(t *testing.T) {
+	ctx := t.Context()
+	repo := gitrepo.Open(filepath.Join(t.TempDir(), "tree"), nil)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(name, content string) {
+		t.Helper()
+		path := filepath.Join(repo.Dir, name)
+		must(os.MkdirAll(filepath.Dir(path), 0o755))
+		must(os.WriteFile(path, []byte(content), 0o644))
+		must(repo.Git(ctx, "add", "--all"))
+	}
+	commit := func(subject, name, content string) {
+		t.Helper()
+		write(name, content)
+		must(repo.Git(ctx, "commit", "--quiet", "--message", subject))
+	}
+	must(os.MkdirAll(repo.Dir, 0o755))
+	must(repo.Git(ctx, "init", "--quiet"))
+	commit("base", "go.mod", "module x\n\ngo 1.26\n")
+	must(repo.Git(ctx, "update-ref", base.Ref, "HEAD"))
+	commit("one", "a/a.go", "package a\n\nfunc A() int { return 1 }\n")
+	commit("two", "b/b.go", "package b\n")
+
+	dir, record := filepath.Join(t.TempDir(), "prefix"), filepath.Join(t.TempDir(), "verified")
+	verify := func() (string, error) {
+		var out strings.Builder
+		err := progress.New(&out, "verify", t.TempDir()).Step(ctx, "prefixes", func(ctx context.Context, s *progress.Step) error {
+			return Prefixes(ctx, repo, dir, record, s)
+		})
+		return out.String(), err
+	}
+	expect := func(wanted ...string) {
+		t.Helper()
+		out, err := verify()
+		must(err)
+		for _, w := range wanted {
+			if !strings.Contains(out, w) {
+				t.Errorf("output lacks %q:\n%s", w, out)
+			}
+		}
+	}
+	expect("1/2 one (1 packages)", "2/2 two (1 packages)")
+	expect("1/2 one: verified before", "2/2 two: verified before", "2 of 2 were verified before")
+
+	write("b/b.go", "package b\n\nvar B = 1\n")
+	must(repo.Git(ctx, "commit", "--quiet", "--amend", "--no-edit"))
+	expect("1/2 one: verified before", "2/2 two (1 packages)", "1 of 2 were verified before")
+
+	write("b/b.go", "package b\n\nvar B = undefined\n")
+	must(repo.Git(ctx, "commit", "--quiet", "--amend", "--no-edit"))
+	for range 2 {
+		if out, err := verify(); err == nil || !strings.Contains(err.Error(), `patch 2 of the series, "two": it does not build`) {
+			t.Errorf("a patch that does not build: error %v\n%s", err, out)
+		}
+	}
+}
+
+func TestRecord(t *testing.T) {
+	r := record{t.TempDir(), "checks"}
+	if r.has("tree", []string{"./a"}) {
+		t.Error("a new record has something")
+	}
+	if err := r.add("tree", []string{"./a"}); err != nil {
+		t.Fatal(err)
+	}
+	if !r.has("tree", []string{"./a"}) {
+		t.Error("the record has not what was added")
+	}
+	for name, has := range map[string]bool{
+		"tree":     r.has("other", []string{"./a"}),
+		"packages": r.has("tree", []string{"./a", "./b"}),
+		"checks":   record{r.dir, "other"}.has("tree", []string{"./a"}),
+	} {
+		if has {
+			t.Errorf("other %s are taken for the ones that were added", name)
+		}
+	}
+	opened, err := openRecord(t.Context(), r.dir)
+	if err != nil || !strings.Contains(opened.checks, "go1.") {
+		t.Errorf("checks %q, error %v", opened.checks, err)
+	}
+}
