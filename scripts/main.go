@@ -53,7 +53,7 @@ func root() *cobra.Command {
 	verb("up", "Apply, build the custom release, and bring up a local cluster with the gates of feature-gates.yaml", app.Up)
 	verb("down", "End the local cluster and leave nothing", app.Down)
 	verb("test", "Run lint, the unit tests of every touched package, and the integration tests", app.Test)
-	verb("e2e", "Bring up a local cluster, run the end-to-end tests on it, and end it", app.E2E)
+	verb("e2e", "Bring up a local cluster, run the end-to-end tests on it, and end it; a skip that CLUSTER_MODE does not ask for fails", app.E2E)
 	var stress verbs.StressOptions
 	testStress := verb("test-stress", "Run thousands of pods against the reservation of capacity, with faults and the race detector", func(ctx context.Context) error { return app.TestStress(ctx, stress) })
 	testStress.Flags().IntVar(&stress.Pods, "pods", 10000, "number of pods for each policy")

@@ -10,10 +10,10 @@ import (
 )
 
 // resultLine is what a person and a CI look for in the output of go test.
-var resultLine = regexp.MustCompile(`^(ok  \t|FAIL|PASS|panic: |\s*--- FAIL)`)
+var resultLine = regexp.MustCompile(`^(ok  \t|FAIL|PASS|panic: |\s*--- (FAIL|SKIP))`)
 
 // Test runs go test in dir. Everything goes to log; out gets the closing line
-// of each package and the names of failed tests.
+// of each package and the names of failed tests, with -v also those of skipped ones.
 func Test(ctx context.Context, dir string, env []string, log, out io.Writer, args ...string) error {
 	return goTest(ctx, dir, env, log, out, Tags, args)
 }

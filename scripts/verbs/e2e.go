@@ -1,9 +1,13 @@
 package verbs
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"path/filepath"
+	"regexp"
+	"strings"
 
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/progress"
@@ -33,6 +37,26 @@ func (a *App) E2E(ctx context.Context) (err error) {
 	}
 	return a.do(ctx, "e2e", progress.Task{Name: "end-to-end tests", Do: func(ctx context.Context, s *progress.Step) error {
 		env := []string{a.binPath(), "KUBECONFIG=" + st.Kubeconfig, "KUBECTL=" + filepath.Join(st.Components, "kubectl"), "CAPACITYV2_CLUSTER_MODE=" + string(st.Mode)}
-		return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, a.Out, "-count=1", "-timeout", "15m", "./...")
+		var results bytes.Buffer
+		err := toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, io.MultiWriter(a.Out, &results), "-v", "-count=1", "-timeout", "15m", "./...")
+		return errors.Join(err, refuseSkips(results.String(), cluster.OptionsFromEnv("")))
 	}})
+}
+
+var skipLine = regexp.MustCompile(`(?m)^\s*--- SKIP: (\S+)`)
+
+// refuseSkips refuses results with skipped tests, unless the user has asked for a
+// cluster without nodes, or with the one node of the host.
+func refuseSkips(results string, asked cluster.Options) error {
+	if asked.Mode == string(cluster.ModeControlPlane) || asked.RuntimeEndpoint != "" {
+		return nil
+	}
+	var skipped []string
+	for _, m := range skipLine.FindAllStringSubmatch(results, -1) {
+		skipped = append(skipped, m[1])
+	}
+	if len(skipped) == 0 {
+		return nil
+	}
+	return progress.Refuse("skipped tests: "+strings.Join(skipped, ", "), "all of them run", "as root: make e2e; or without nodes: CLUSTER_MODE=control-plane make e2e")
 }
