@@ -20,9 +20,9 @@ Times are those of the tests alone, on %s.
 | --- | --- | ---: | ---: | ---: | ---: | ---: |
 `
 
-// WriteReport writes the report on rows, in their order, for a machine that is
-// described in a few words.
-func WriteReport(w io.Writer, machine string, rows []Row) error {
+// WriteReport writes the report on rows, in their order, and on the suites that have
+// not run, for a machine that is described in a few words.
+func WriteReport(w io.Writer, machine string, rows []Row, missing []Suite) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, head, machine)
 	var upstream, regressions []string
@@ -42,6 +42,11 @@ func WriteReport(w io.Writer, machine string, rows []Row) error {
 	}
 	list(&b, "Fails with the gate on only", regressions)
 	list(&b, "Fails with the gate off, too", upstream)
+	var folders []string
+	for _, s := range missing {
+		folders = append(folders, "`"+s.Folder+"`")
+	}
+	list(&b, "Not run on this series", folders)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

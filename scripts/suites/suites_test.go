@@ -78,13 +78,14 @@ func TestRows(t *testing.T) {
 		t.Errorf("Check: %v", err)
 	}
 	var report strings.Builder
-	if err := WriteReport(&report, "a machine", rows); err != nil {
+	if err := WriteReport(&report, "a machine", rows, missing); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
 		"| `a/b` | off | 3 | 2 | 1 | 0 | 1m1s |\n| `a/b` | on | 3 | 1 | 2 | 0 | 1m1s |\n",
 		"## Fails with the gate on only\n\n- `a/b`: `TestNew`\n- `a/b`: `TestGone`\n",
 		"## Fails with the gate off, too\n\n- `a/b`: `TestUpstream`\n",
+		"## Not run on this series\n\n- `c`\n",
 	} {
 		if !strings.Contains(report.String(), line) {
 			t.Errorf("no %q in the report:\n%s", line, report.String())
