@@ -3,25 +3,35 @@
 .PHONY: help up down test test-stress upstream-suites fails-without nightly e2e bench tree apply export edit rebase lint verify prove codegen overrides release release-verify clean
 
 # scripts/ runs before there is a tree, so outside the workspace of go.work.
-CAPACITYV2 := GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false" go -C scripts run .
+CAPACITYV2 := GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false" go -C scripts run . \
+	$(if $(KUBERNETES_SRC),--kubernetes-src='$(abspath $(KUBERNETES_SRC))')
+CLUSTER = $(if $(NODES),--nodes='$(NODES)') $(if $(CLUSTER_MODE),--cluster-mode='$(CLUSTER_MODE)') \
+	$(if $(CONTAINER_RUNTIME_ENDPOINT),--container-runtime-endpoint='$(CONTAINER_RUNTIME_ENDPOINT)')
 
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
-	@echo "  PODS=… SEED=…       how many pods, and the faults of an earlier run (make test-stress, nightly)"
-	@echo "  SUITE=…             only the suites whose folder matches (make upstream-suites, fails-without)"
-	@echo "  ONLY=… FUZZ_TIME=…  only the parts that match, and how long a fuzz test runs (make nightly)"
-	@echo "  PATCH=… SINCE=…     only the patches whose name matches, or that differ from a commit (make prove)"
-	@echo "  BASE=v…             the base that make rebase moves to; FORECAST=1 goes on after a conflict"
-	@echo "  SCOPE=all           make codegen runs every generator"
-	@echo "  KUBERNETES_SRC=…    a git checkout at the tag, instead of Go modules (make tree)"
-	@echo "  NODES=…             how many nodes, 1 to 9 (make up; default: 1)"
-	@echo "  CLUSTER_MODE=…      full or control-plane (make up; default: full where the kubelet can run)"
-	@echo "  PLATFORMS=…         such as linux/amd64,linux/arm64 (make release; default: this machine's)"
-	@echo "  AGAINST=DIR         dist/ of another checkout to compare with (make release-verify)"
+	@echo "Variables, each a flag of the verb (FUZZ_TIME is --fuzz-time), which go -C scripts run . VERB --help explains:"
+	@echo "  KUBERNETES_SRC=DIR  all: the base comes from a git checkout at the tag, not from Go modules"
+	@echo "  NODES=N             up, e2e: number of nodes, 1 to 9"
+	@echo "  CLUSTER_MODE=MODE   up, e2e: full or control-plane; full where a kubelet can run"
+	@echo "  CONTAINER_RUNTIME_ENDPOINT=unix:///SOCKET   up, e2e: your container runtime, for one node on this host"
+	@echo "  PODS=N SEED=N       test-stress: how many pods, and the faults of an earlier run; nightly: PODS"
+	@echo "  SUITE=REGEXP        upstream-suites, fails-without: only these folders"
+	@echo "  ONLY=REGEXP         nightly: only these parts"
+	@echo "  FUZZ_TIME=10m       nightly: how long each fuzz test runs"
+	@echo "  PATCH=REGEXP        prove: only these patches"
+	@echo "  SINCE=COMMIT        prove: only patches that are not those of a commit"
+	@echo "  REPORT_ONLY=1       bench: write the report again from the last results"
+	@echo "  BASE=v…             rebase: the base to move to"
+	@echo "  FORECAST=1          rebase: go on after a conflict"
+	@echo "  SCOPE=all           codegen: run every generator"
+	@echo "  PLATFORMS=LIST      release: such as linux/amd64,linux/arm64; this machine's"
+	@echo "  AGAINST=DIR         release-verify: dist/ of another checkout to compare with"
+	@echo "  FORCE=1             clean: remove even commits that are not exported"
 
 up: ## The main job: apply, build the custom release, bring up a local cluster with the features on
-	@$(CAPACITYV2) up
+	@$(CAPACITYV2) up $(CLUSTER)
 
 down: ## End the local cluster and leave nothing
 	@$(CAPACITYV2) down
@@ -42,10 +52,10 @@ nightly: ## What takes too long for every change: prove, upstream-suites, test-s
 	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(ONLY)') $(if $(PODS),--pods=$(PODS)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME))
 
 e2e: ## Bring up a cluster, run the end-to-end tests on it, end it
-	@$(CAPACITYV2) e2e
+	@$(CAPACITYV2) e2e $(CLUSTER)
 
 bench: ## Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks
-	@$(CAPACITYV2) bench
+	@$(CAPACITYV2) bench $(if $(REPORT_ONLY),--report-only)
 
 tree: ## Assemble the pinned base, verified and committed
 	@$(CAPACITYV2) tree
@@ -79,7 +89,7 @@ overrides: ## Module source and replace lines for other Go modules
 	@$(CAPACITYV2) overrides
 
 release: ## Pack dist/, reproducibly
-	@$(CAPACITYV2) release
+	@$(CAPACITYV2) release $(if $(PLATFORMS),--platforms='$(PLATFORMS)')
 
 release-verify: ## Check the sums of dist/ offline, and compare it with another one
 	@$(CAPACITYV2) release-verify $(if $(AGAINST),--against='$(abspath $(AGAINST))')

@@ -50,10 +50,18 @@ func root() *cobra.Command {
 		cmd.AddCommand(c)
 		return c
 	}
-	verb("up", "Apply, build the custom release, and bring up a local cluster with the gates of feature-gates.yaml", app.Up)
+	cmd.PersistentFlags().StringVar(&app.Source, "kubernetes-src", "", "git checkout of Kubernetes at the pinned tag, from which the tree is made instead of from Go modules")
+
+	var options cluster.Options
+	clusterFlags := func(c *cobra.Command) {
+		c.Flags().StringVar(&options.Nodes, "nodes", "", "number of nodes, 1 to 9 (default: what the verb needs, or what runs already)")
+		c.Flags().StringVar(&options.Mode, "cluster-mode", "", "full or control-plane (default: full where a kubelet can run)")
+		c.Flags().StringVar(&options.RuntimeEndpoint, "container-runtime-endpoint", "", "socket of your container runtime, unix:///PATH, for one node on this host")
+	}
+	clusterFlags(verb("up", "Apply, build the custom release, and bring up a local cluster with the gates of feature-gates.yaml", func(ctx context.Context) error { return app.Up(ctx, options) }))
 	verb("down", "End the local cluster and leave nothing", app.Down)
 	verb("test", "Run lint, the unit tests of every touched package, and the integration tests", app.Test)
-	verb("e2e", "Bring up a local cluster, run the end-to-end tests on it, and end it; a skip that CLUSTER_MODE does not ask for fails", app.E2E)
+	clusterFlags(verb("e2e", "Bring up a local cluster, run the end-to-end tests on it, and end it; a skip that --cluster-mode does not ask for fails", func(ctx context.Context) error { return app.E2E(ctx, options) }))
 	var stress verbs.StressOptions
 	testStress := verb("test-stress", "Run thousands of pods against the reservation of capacity, with faults and the race detector", func(ctx context.Context) error { return app.TestStress(ctx, stress) })
 	testStress.Flags().IntVar(&stress.Pods, "pods", 10000, "number of pods for each policy")
@@ -75,7 +83,7 @@ func root() *cobra.Command {
 	var reportOnly bool
 	bench := verb("bench", "Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks", func(ctx context.Context) error { return app.Bench(ctx, reportOnly) })
 	bench.Flags().BoolVar(&reportOnly, "report-only", false, "write the report again from the results of the last run")
-	verb("tree", "Assemble the pinned base, from Go modules or from the checkout at the tag that KUBERNETES_SRC names", app.Tree)
+	verb("tree", "Assemble the pinned base, from Go modules or from the checkout that --kubernetes-src names", app.Tree)
 	verb("apply", "Put the series on the base tree, one commit per patch", app.Apply)
 	verb("export", "Write the tree's commits back as patch files; unchanged patches stay untouched", app.Export)
 	verb("edit", "Open a shell in the applied tree; save (export) or discard when it ends", func(ctx context.Context) error { return app.Edit(ctx, os.Stdin) })
@@ -102,7 +110,9 @@ func root() *cobra.Command {
 	prove.Flags().StringVar(&proof.Since, "since", "", "only patches that differ from those of this commit")
 
 	verb("overrides", "Write a file:// module proxy with the patched staging modules, and the replace lines to paste", app.Overrides)
-	verb("release", "Pack dist/: tarballs, source, series, sums, manifest, SBOM and provenance", app.Release)
+	var platforms string
+	release := verb("release", "Pack dist/: tarballs, source, series, sums, manifest, SBOM and provenance", func(ctx context.Context) error { return app.Release(ctx, platforms) })
+	release.Flags().StringVar(&platforms, "platforms", "", "such as linux/amd64,linux/arm64 (default: this machine's)")
 	var against string
 	releaseVerify := verb("release-verify", "Check the sums of dist/ offline, and compare it with another one", func(context.Context) error { return app.ReleaseVerify(against) })
 	releaseVerify.Flags().StringVar(&against, "against", "", "dist folder of another checkout, which has to hold the same release")

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"os"
 	"strings"
 
 	"capacityv2.internal/scripts/progress"
@@ -53,22 +52,17 @@ type Options struct {
 	Tree, Components string
 }
 
-// OptionsFromEnv reads CLUSTER_MODE, CONTAINER_RUNTIME_ENDPOINT and NODES.
-func OptionsFromEnv(gates string) Options {
-	return Options{Gates: gates, Mode: os.Getenv("CLUSTER_MODE"), RuntimeEndpoint: os.Getenv("CONTAINER_RUNTIME_ENDPOINT"), Nodes: os.Getenv("NODES")}
-}
-
 // chooseMode returns the mode for the wishes on a machine where obstacle is what
 // keeps a node from running ("" means nothing does), and a notice for the user
 // when it is less than the default.
 func chooseMode(o Options, obstacle string) (m Mode, notice string, err error) {
 	if o.Mode != "" && o.Mode != string(ModeFull) && o.Mode != string(ModeControlPlane) {
 		return "", "", progress.Refuse("CLUSTER_MODE="+o.Mode, "full, control-plane, or nothing",
-			"CLUSTER_MODE= make up")
+			"make up CLUSTER_MODE=")
 	}
 	if o.RuntimeEndpoint != "" && !strings.HasPrefix(o.RuntimeEndpoint, "unix:///") {
 		return "", "", progress.Refuse("CONTAINER_RUNTIME_ENDPOINT="+o.RuntimeEndpoint, "unix:///PATH/OF/A/SOCKET",
-			"CONTAINER_RUNTIME_ENDPOINT=unix:///run/containerd/containerd.sock make up")
+			"make up CONTAINER_RUNTIME_ENDPOINT=unix:///run/containerd/containerd.sock")
 	}
 	switch {
 	case o.Mode == string(ModeControlPlane):
@@ -79,7 +73,7 @@ func chooseMode(o Options, obstacle string) (m Mode, notice string, err error) {
 		return ModeFull, "", nil
 	case o.Mode == string(ModeFull):
 		return "", "", progress.Refuse("no node can run here: "+obstacle,
-			"root on Linux, with the right to make namespaces and control groups", "CLUSTER_MODE=control-plane make up")
+			"root on Linux, with the right to make namespaces and control groups", "make up CLUSTER_MODE=control-plane")
 	}
 	return ModeControlPlane, "no node can run here (" + obstacle + "), so only the control plane is started", nil
 }

@@ -23,10 +23,10 @@ func chooseNodes(o Options, m Mode, running int) (int, error) {
 	}
 	switch {
 	case wish > 0 && o.Mode == string(ModeControlPlane):
-		return 0, progress.Refuse("NODES="+o.Nodes+" with CLUSTER_MODE="+o.Mode, "one of the two: this mode has no node", "NODES= make up")
+		return 0, progress.Refuse("NODES="+o.Nodes+" with CLUSTER_MODE="+o.Mode, "one of the two: this mode has no node", "make up NODES=")
 	case wish > 1 && m == ModeHost:
 		return 0, progress.Refuse("NODES="+o.Nodes+" with CONTAINER_RUNTIME_ENDPOINT", "one of the two: a container runtime serves one kubelet",
-			"CONTAINER_RUNTIME_ENDPOINT= make up NODES="+o.Nodes)
+			"make up CONTAINER_RUNTIME_ENDPOINT= NODES="+o.Nodes)
 	case m == ModeControlPlane:
 		return 0, nil
 	case wish > 0:

@@ -30,6 +30,9 @@ const (
 type App struct {
 	WS  workspace.Workspace
 	Out io.Writer
+	// Source is a git checkout of Kubernetes at the pinned tag, which the tree is made
+	// from. Empty: Go modules.
+	Source string
 }
 
 func (a *App) reporter(verb string) *progress.Reporter {
@@ -51,10 +54,10 @@ func (a *App) tree(log io.Writer) gitrepo.Repo { return gitrepo.Open(a.WS.Tree()
 
 func (a *App) pin() string { return a.WS.Pin("kubernetes") }
 
-// baseOptions reads the pinned version and KUBERNETES_SRC.
+// baseOptions reads the pinned version.
 func (a *App) baseOptions() (base.Options, error) {
 	v, err := base.PinnedVersion(a.pin())
-	return base.Options{Pin: a.pin(), Version: v, Checkout: os.Getenv("KUBERNETES_SRC")}, err
+	return base.Options{Pin: a.pin(), Version: v, Checkout: a.Source}, err
 }
 
 // makeTree checks the machine and makes the base tree.

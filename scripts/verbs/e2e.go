@@ -20,12 +20,13 @@ const e2eNodes = 3
 
 // E2E runs the end-to-end tests on a local cluster. A cluster that runs already
 // is used and left alone; one that is started here is ended, whatever happens.
-func (a *App) E2E(ctx context.Context) (err error) {
+func (a *App) E2E(ctx context.Context, options cluster.Options) (err error) {
 	before, err := cluster.Running(a.WS)
 	if err != nil {
 		return err
 	}
-	if err := a.up(ctx, e2eNodes); err != nil {
+	options.DefaultNodes = e2eNodes
+	if err := a.Up(ctx, options); err != nil {
 		return err
 	}
 	if !before {
@@ -39,7 +40,7 @@ func (a *App) E2E(ctx context.Context) (err error) {
 		env := []string{a.binPath(), "KUBECONFIG=" + st.Kubeconfig, "KUBECTL=" + filepath.Join(st.Components, "kubectl"), "CAPACITYV2_CLUSTER_MODE=" + string(st.Mode)}
 		var results bytes.Buffer
 		err := toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, io.MultiWriter(a.Out, &results), "-v", "-count=1", "-timeout", "15m", "./...")
-		return errors.Join(err, refuseSkips(results.String(), cluster.OptionsFromEnv("")))
+		return errors.Join(err, refuseSkips(results.String(), options))
 	}})
 }
 
@@ -58,5 +59,5 @@ func refuseSkips(results string, asked cluster.Options) error {
 	if len(skipped) == 0 {
 		return nil
 	}
-	return progress.Refuse("skipped tests: "+strings.Join(skipped, ", "), "all of them run", "as root: make e2e; or without nodes: CLUSTER_MODE=control-plane make e2e")
+	return progress.Refuse("skipped tests: "+strings.Join(skipped, ", "), "all of them run", "as root: make e2e; or without nodes: make e2e CLUSTER_MODE=control-plane")
 }

@@ -3,16 +3,16 @@ package verbs
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/series"
 )
 
-// Release packs dist/ from the applied series.
-func (a *App) Release(ctx context.Context) error {
-	platforms, err := release.ParsePlatforms(os.Getenv("PLATFORMS"))
+// Release packs dist/ from the applied series, for a list of platforms such as
+// linux/amd64,linux/arm64; "" is this machine's.
+func (a *App) Release(ctx context.Context, list string) error {
+	platforms, err := release.ParsePlatforms(list)
 	if err != nil {
 		return err
 	}

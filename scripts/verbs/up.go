@@ -9,19 +9,16 @@ import (
 	"capacityv2.internal/scripts/toolchain"
 )
 
-// Up applies the series, builds the components, and brings up a local cluster.
-func (a *App) Up(ctx context.Context) error { return a.up(ctx, 1) }
-
-// up is Up with the number of nodes that is meant where the user names none.
-func (a *App) up(ctx context.Context, nodes int) error {
+// Up applies the series, builds the components, and brings up a local cluster. The
+// gates are those of feature-gates.yaml.
+func (a *App) Up(ctx context.Context, options cluster.Options) error {
 	r := a.reporter("up")
-	gates, err := a.featureGates()
+	var err error
+	options.Gates, err = a.featureGates()
 	if err != nil {
 		return err
 	}
 	// What would fail at the end is said before the long build.
-	options := cluster.OptionsFromEnv(gates)
-	options.DefaultNodes = nodes
 	plan, err := cluster.Prepare(ctx, a.WS, options, r)
 	if err != nil {
 		return err
