@@ -18,6 +18,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/klog/v2"
 
 	"golang.org/x/time/rate"
@@ -259,7 +260,7 @@ func (d *Driver) run(ctx context.Context) error {
 }
 
 func (d *Driver) isOurs(claim *corev1.PersistentVolumeClaim) bool {
-	return claim.Spec.StorageClassName != nil && d.classes[*claim.Spec.StorageClassName]
+	return d.classes[storagehelpers.GetPersistentVolumeClaimClass(claim)]
 }
 
 func (d *Driver) enqueue(obj any) {

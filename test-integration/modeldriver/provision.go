@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/klog/v2"
 )
 
@@ -53,7 +54,7 @@ func (d *Driver) provision(ctx context.Context, key string) error {
 		}
 		return nil
 	}
-	d.confirmer.remember(object{class: *claim.Spec.StorageClassName, segment: segment}, claim.UID)
+	d.confirmer.remember(object{class: storagehelpers.GetPersistentVolumeClaimClass(claim), segment: segment}, claim.UID)
 	if d.config.VolumeDelay > 0 {
 		d.changed(segment)
 		select {
@@ -120,7 +121,7 @@ func (d *Driver) createVolume(ctx context.Context, claim *corev1.PersistentVolum
 			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: quantity(d.sizeOf(claim))},
 			AccessModes:                   claim.Spec.AccessModes,
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
-			StorageClassName:              *claim.Spec.StorageClassName,
+			StorageClassName:              storagehelpers.GetPersistentVolumeClaimClass(claim),
 			VolumeMode:                    claim.Spec.VolumeMode,
 			PersistentVolumeSource:        d.volumeSource(claim.UID),
 			ClaimRef: &corev1.ObjectReference{

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -55,6 +56,9 @@ interrupted, it says how many those were, and removes its driver, class and obje
 			if config.Segments, err = parsePools(pools); err != nil {
 				return err
 			}
+			if kubelets != "" && slices.Contains(nodes(config.Segments), "") {
+				return errors.New("--pools *=… with --kubelets; expected the nodes whose kubelets to serve, such as --pools node1=100Gi")
+			}
 			return run(cmd.Context(), kubeconfig, kubelets, config, cmd.OutOrStdout())
 		},
 	}
@@ -62,7 +66,7 @@ interrupted, it says how many those were, and removes its driver, class and obje
 	flags.StringVar(&kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "the cluster (default: that of KUBECONFIG)")
 	flags.StringVar(&config.Name, "name", "model.csi.example.com", "name of the CSIDriver")
 	flags.StringSliceVar(&config.Classes, "class", []string{"model"}, "names of its storage classes")
-	flags.StringArrayVar(&pools, "pools", nil, "a node and the sizes of its pools, such as node1=100Gi,80Gi; may be repeated")
+	flags.StringArrayVar(&pools, "pools", nil, "a node and the sizes of its pools, such as node1=100Gi,80Gi; may be repeated; * is storage that all nodes reach")
 	flags.DurationVar(&config.RefreshDelay, "refresh-delay", 2*time.Second, "time between a change and its publication")
 	flags.BoolVar(&config.TotalOnly, "total-only", false, "publish the sum of the pools, and not the pools")
 	flags.BoolVar(&config.Thin, "thin", false, "volumes take no space, so the numbers never change")
@@ -75,6 +79,9 @@ interrupted, it says how many those were, and removes its driver, class and obje
 	return cmd
 }
 
+// allNodes stands for the node in --pools.
+const allNodes = "*"
+
 // parsePools reads values of --pools.
 func parsePools(values []string) ([]modeldriver.Segment, error) {
 	if len(values) == 0 {
@@ -86,7 +93,10 @@ func parsePools(values []string) ([]modeldriver.Segment, error) {
 		if !ok || node == "" {
 			return nil, fmt.Errorf("--pools %s: no node; expected, for example: --pools node1=100Gi,80Gi", value)
 		}
-		segment := modeldriver.Segment{Labels: map[string]string{corev1.LabelHostname: node}}
+		segment := modeldriver.Segment{Labels: map[string]string{}}
+		if node != allNodes {
+			segment.Labels[corev1.LabelHostname] = node
+		}
 		for size := range strings.SplitSeq(sizes, ",") {
 			quantity, err := resource.ParseQuantity(size)
 			if err != nil {
