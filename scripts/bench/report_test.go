@@ -17,9 +17,14 @@ BenchmarkFindPodVolumesCapacity/nodes=100/claims=1/updates=0/CSIStorageCapacityV
 BenchmarkPerfScheduling/DynamicProvisioning/500Nodes_untracked
 BenchmarkPerfScheduling/DynamicProvisioning/500Nodes_untracked-2            	       1	        37.57 SchedulingDuration/Duration	        80.00 SchedulingThroughput/Average
 BenchmarkPerfScheduling/DynamicProvisioning/500Nodes_gateon-2            	       1	        37.57 SchedulingDuration/Duration	        76.00 SchedulingThroughput/Average
-BenchmarkDrain/objects=zone/capacity=constant/room=tight/delay=0s/policy=Object-2 	       1	5427282713 ns/op	        30.01 drain-s	         0 failed-provisions	         99 pods-left	         0.033 pods/s
-BenchmarkDrain/objects=node/capacity=changing/room=tight/delay=10s/policy=upstream-2 	       1	5427282713 ns/op	        30.01 drain-s	         261.0 failed-provisions	         20.00 pods-left	         2.623 pods/s
-BenchmarkDrain/objects=node/capacity=changing/room=tight/delay=1s/policy=InFlight-2 	       1	5427282713 ns/op	        3.045 drain-s	         0 failed-provisions	         0 pods-left	         32.84 pods/s
+BenchmarkDrain/storage=node/capacity=changing/room=plenty/delay=1s/policy=upstream-2 	       1	5427282713 ns/op	        2.000 drain-s	         0 failed-provisions	         0 pods-left	         40.00 pods/s
+BenchmarkDrain/storage=node/capacity=changing/room=plenty/delay=1s/policy=InFlight-2 	       1	5427282713 ns/op	        2.050 drain-s	         0 failed-provisions	         0 pods-left	         39.00 pods/s
+BenchmarkDrain/storage=pools/capacity=changing/room=tight/delay=1s/policy=upstream-2 	       1	5427282713 ns/op	        20.01 drain-s	         261.0 failed-provisions	         20.00 pods-left	         2.623 pods/s
+BenchmarkDrain/storage=pools/capacity=changing/room=tight/delay=0s/policy=confirmed-2 	       1	5427282713 ns/op	        2.000 drain-s	         0 failed-provisions	         0 pods-left	         40.00 pods/s
+BenchmarkDrain/storage=pools/capacity=changing/room=tight/delay=1s/policy=confirmed-2 	       1	5427282713 ns/op	        3.000 drain-s	         0 failed-provisions	         0 pods-left	         32.84 pods/s
+BenchmarkChurn/kills=true/policy=InFlight-2         	       1	131758703305 ns/op	         0 failed-provisions	         0 pods-left	        89.23 wait-s
+BenchmarkWorstCases/claims=64/pools=256/objects=1/classes=1/CSIStorageCapacityV2=true-2 	       1	 40000 ns/op	 20000 check-ns/op	   0 B/op	 0 allocs/op
+BenchmarkCapacityLookup/topology=shared_value/nodes=5000/classes=1/index-2 	 1	 400 ns/op
 PASS
 `
 
@@ -44,9 +49,12 @@ func TestReport(t *testing.T) {
 		"| 100 | 1 | 0 | 20.00ms (once) | 500.0µs ± 40% | 40 | 5.0 µs | 10 |",
 		"| 5000 | 3 | 0 | not run | not run | – | – | – |",
 		"| 500 | 80 (once) | not run | not run | – | 76 (once) | 95% |",
-		`| node | changing | tight | 1s | InFlight | 0 | 32.8 | 3.04 s | 0 |
-| node | changing | tight | 10s | upstream | 261 | 2.62 | – | 20 |
-| zone | constant | tight | – | Object | 0 | 0.033 | – | 99 |`,
+		"| node | changing | 1s | 40 | not run | – | 39 | 98% | not run | – |",
+		"| pools | changing | 1s | 261 failed | 20 left | – | not run failed",
+		"| 0 failed | 3 s | 1.5 |",
+		"| InFlight | twice | 0 | 89.2 s | 0 |",
+		"| 64 | 256 | 1 | 1 | not run | 40.00µs (once) | 20 µs | 0.2 s |",
+		"| the same, and one that all nodes have | 5000 | 1 | not run | 400.0ns (once) |",
 		"go test -tags ",
 	} {
 		if !strings.Contains(text.String(), want) {

@@ -21,15 +21,30 @@ func Runs(tree, root string) []Run {
 		pass("upstream, 5000 nodes", "5000", "1|3", "0", "false", "-benchtime", "1x"),
 		pass("the series, with updates", "5000", "1", "1000", "true", "-benchtime", "500ms", "-count", "6"),
 		pass("upstream, with updates", "1000", "1", "1000", "false", "-benchtime", "1x", "-count", "3"),
+		{Name: "worst cases", Dir: tree, Package: plugin, Bench: "^BenchmarkWorstCases$", Args: []string{"-benchtime", "100ms", "-count", "5"}},
+		{Name: "topology labels", Dir: tree, Package: plugin, Bench: "^BenchmarkCapacityLookup$", Args: []string{"-benchtime", "100ms", "-count", "5"}},
+		{Name: "volumes of one class", Dir: tree, Package: plugin, Bench: "^BenchmarkGetPodVolumeClaimsOfOneClass$", Args: []string{"-count", "5"}},
 		{Name: "updates and memory", Dir: tree, Package: plugin, Bench: "^BenchmarkCapacityUpdate$", Args: []string{"-count", "6"}},
 	}
+	ours := filepath.Join(root, "test-integration")
 	for _, nodes := range []string{"500", "5000"} {
 		runs = append(runs, Run{
-			Name: "scheduler_perf, " + nodes + " nodes", Dir: filepath.Join(root, "test-integration"), Package: "./perf",
+			Name: "scheduler_perf, " + nodes + " nodes", Dir: ours, Package: "./perf",
 			Bench: "^BenchmarkPerfScheduling$/^DynamicProvisioning(Object)?$/^" + nodes + "Nodes_", Args: []string{"-benchtime", "1ns"}, Repeat: 3,
 		})
 	}
-	return append(runs, Run{
-		Name: "drain", Dir: filepath.Join(root, "test-integration"), Package: "./drain", Bench: "^BenchmarkDrain$", Args: []string{"-benchtime", "1x"},
-	})
+	// Where a figure decides, it is measured five times, policy by policy.
+	queue := func(name, room, policies string, repeat int) Run {
+		return Run{
+			Name: "queue of pods, " + name, Dir: ours, Package: "./drain", Args: []string{"-benchtime", "1x"}, Repeat: repeat,
+			Bench: "^BenchmarkDrain$/^storage=/^capacity=/^room=(" + room + ")$/^delay=/^policy=(" + policies + ")$",
+		}
+	}
+	return append(runs,
+		queue("room for all", "plenty", "upstream|InFlight|confirmed", 5),
+		queue("tight room", "tight", "InFlight|confirmed", 5),
+		queue("whole objects", "plenty|tight", "Object", 1),
+		queue("tight room, upstream", "tight", "upstream", 1),
+		Run{Name: "pods that come and go", Dir: ours, Package: "./drain", Bench: "^BenchmarkChurn$", Args: []string{"-benchtime", "1x"}},
+	)
 }
