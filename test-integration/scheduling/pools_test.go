@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread"
+	st "k8s.io/kubernetes/pkg/scheduler/testing"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/apiservertest"
@@ -232,6 +235,35 @@ func testZoneWideCapacity(t *testing.T, options clustertest.Options) {
 	c.ExpectNoRoom("zone-a", 2)
 	c.CreatePod(clustertest.Pod{Name: "any-zone", Class: class, Sizes: []string{"60Gi", "60Gi"}})
 	c.ExpectNode("any-zone", "node-3", "node-4")
+	expectNoFailures(c, driver)
+}
+
+// TestTopologySpread: zones in which a pod has no room for all of its volumes count
+// as those that it may spread over. So the second pod waits instead of having both
+// in one zone.
+func TestTopologySpread(t *testing.T) { clustertest.ForEachPolicy(t, testTopologySpread) }
+
+func testTopologySpread(t *testing.T, options clustertest.Options) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
+	const zone = "topology.kubernetes.io/zone"
+	for i, name := range []string{"a", "a", "b", "b"} {
+		c.CreateNode(fmt.Sprintf("node-%d", i+1), map[string]string{zone: name})
+	}
+	driver := c.StartDriver(modeldriver.Config{Name: "zones.example.com", Classes: []string{class}, Segments: []modeldriver.Segment{
+		{Labels: map[string]string{zone: "a"}, Pools: modeldriver.GiB(119, 59)},
+		{Labels: map[string]string{zone: "b"}, Pools: modeldriver.GiB(60, 60, 60, 60)},
+	}})
+	spread := func(pod *st.PodWrapper) {
+		pod.Label("app", "spread").SpreadConstraint(1, zone, corev1.DoNotSchedule, st.MakeLabelSelector().Label("app", "spread").Obj(), nil, nil, nil, nil)
+	}
+
+	c.CreatePod(clustertest.Pod{Name: "first", Class: class, Sizes: []string{"60Gi", "60Gi"}, With: spread})
+	c.ExpectNode("first", "node-3", "node-4")
+	c.CreatePod(clustertest.Pod{Name: "second", Class: class, Sizes: []string{"60Gi", "60Gi"}, With: spread})
+	c.ExpectReason("second", 2, podtopologyspread.ErrReasonConstraintsNotMatch)
+	c.ExpectNoRoom("second", 2)
+	driver.Resize(0, 1, 1<<30)
+	c.ExpectNode("second", "node-1", "node-2")
 	expectNoFailures(c, driver)
 }
 
