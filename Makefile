@@ -18,7 +18,7 @@ help: ## List the verbs
 	@echo "  CONTAINER_RUNTIME_ENDPOINT=unix:///SOCKET   up, e2e: your container runtime, for one node on this host"
 	@echo "  PODS=N SEED=N       test-stress: how many pods, and the faults of an earlier run; nightly: PODS"
 	@echo "  SUITE=REGEXP        upstream-suites, fails-without: only these folders"
-	@echo "  ONLY=REGEXP         nightly: only these parts"
+	@echo "  ONLY=REGEXP         bench, nightly: only these parts"
 	@echo "  FUZZ_TIME=10m       nightly: how long each fuzz test runs"
 	@echo "  PATCH=REGEXP        prove: only these patches"
 	@echo "  SINCE=COMMIT        prove: only patches that are not those of a commit"
@@ -55,7 +55,7 @@ e2e: ## Bring up a cluster, run the end-to-end tests on it, end it
 	@$(CAPACITYV2) e2e $(CLUSTER)
 
 bench: ## Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks
-	@$(CAPACITYV2) bench $(if $(REPORT_ONLY),--report-only)
+	@$(CAPACITYV2) bench $(if $(ONLY),--only='$(ONLY)') $(if $(REPORT_ONLY),--report-only)
 
 tree: ## Assemble the pinned base, verified and committed
 	@$(CAPACITYV2) tree

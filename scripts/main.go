@@ -80,9 +80,10 @@ func root() *cobra.Command {
 	nightly.Flags().DurationVar(&night.FuzzTime, "fuzz-time", 10*time.Minute, "how long each fuzz test runs")
 	nightly.Flags().IntVar(&night.Pods, "pods", 2000, "number of pods for each policy in the stress test")
 
-	var reportOnly bool
-	bench := verb("bench", "Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks", func(ctx context.Context) error { return app.Bench(ctx, reportOnly) })
-	bench.Flags().BoolVar(&reportOnly, "report-only", false, "write the report again from the results of the last run")
+	var measure verbs.BenchOptions
+	bench := verb("bench", "Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks", func(ctx context.Context) error { return app.Bench(ctx, measure) })
+	bench.Flags().StringVar(&measure.Only, "only", "", "only runs whose name matches this regular expression; the results of the others stay")
+	bench.Flags().BoolVar(&measure.ReportOnly, "report-only", false, "write the report again from the results of the last run")
 	verb("tree", "Assemble the pinned base, from Go modules or from the checkout that --kubernetes-src names", app.Tree)
 	verb("apply", "Put the series on the base tree, one commit per patch", app.Apply)
 	verb("export", "Write the tree's commits back as patch files; unchanged patches stay untouched", app.Export)

@@ -74,3 +74,18 @@ func TestPlotWithoutResults(t *testing.T) {
 		t.Error("a plot of nothing, want an error")
 	}
 }
+
+func TestResults(t *testing.T) {
+	runs := []Run{{Name: "first"}, {Name: "second"}, {Name: "not run"}}
+	results := ReadResults(Results{"first": []byte("cpu: a\nBenchmarkX-2 1 1 ns/op\n"), "second": []byte("cpu: a\nBenchmarkY-2 1 1 ns/op\n")}.Text(runs))
+	results["second"] = []byte("cpu: a\nBenchmarkY-2 1 2 ns/op\n")
+	samples, _, err := Parse(results.Text(runs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]float64{"X": 1e-9, "Y": 2e-9} {
+		if got, ok := samples.Median(name, second); !ok || got != want {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+}

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
+	"strings"
 
 	"capacityv2.internal/scripts/bench"
 	"capacityv2.internal/scripts/progress"
@@ -16,33 +19,57 @@ import (
 // benchReport is the name of the report's files in docs/benchmarks.
 const benchReport = "scheduler"
 
-// Bench runs the benchmarks and writes the report. The report is written when
-// all of them have run, or not at all. With reportOnly, it is written again from
-// the results of the last run.
-func (a *App) Bench(ctx context.Context, reportOnly bool) error {
+// BenchOptions are those of Bench.
+type BenchOptions struct {
+	// Only is a regular expression for the names of runs. The results of the others
+	// stay.
+	Only string
+	// ReportOnly writes the report again from the results that there are.
+	ReportOnly bool
+}
+
+// Bench runs the benchmarks and writes the report, when all of them have run.
+func (a *App) Bench(ctx context.Context, o BenchOptions) error {
 	runs := bench.Runs(a.WS.Tree(), a.WS.Root)
-	if reportOnly {
-		return a.do(ctx, "bench", progress.Task{Name: "report", Do: func(_ context.Context, s *progress.Step) error {
-			results, err := os.ReadFile(filepath.Join(a.WS.Root, "docs", "benchmarks", benchReport+".txt"))
-			if err != nil {
-				return err
-			}
-			return a.writeBenchReport(runs, results, s)
-		}})
+	results := bench.Results{}
+	if o.Only != "" || o.ReportOnly {
+		text, err := os.ReadFile(filepath.Join(a.benchmarks(), benchReport+".txt"))
+		if err != nil {
+			return err
+		}
+		results = bench.ReadResults(text)
+	}
+	report := progress.Task{Name: "report", Do: func(_ context.Context, s *progress.Step) error {
+		return a.writeBenchReport(runs, results.Text(runs), s)
+	}}
+	if o.ReportOnly {
+		return a.do(ctx, "bench", report)
+	}
+	only, err := regexp.Compile(o.Only)
+	if err != nil {
+		return progress.Refuse("--only "+o.Only+": "+err.Error(), "a regular expression", "make bench ONLY='worst cases'")
 	}
 	tasks := a.apply(progress.Task{Name: "build etcd", Do: a.buildEtcd})
-	var results bytes.Buffer
+	var names []string
 	for _, run := range runs {
+		names = append(names, run.Name)
+		if !only.MatchString(run.Name) {
+			continue
+		}
 		tasks = append(tasks, progress.Task{Name: run.Name, Do: func(ctx context.Context, s *progress.Step) error {
 			measured, err := run.Measure(ctx, []string{a.binPath()}, s.Log)
-			results.Write(measured)
+			results[run.Name] = measured
 			return err
 		}})
 	}
-	return a.do(ctx, "bench", append(tasks, progress.Task{Name: "report", Do: func(_ context.Context, s *progress.Step) error {
-		return a.writeBenchReport(runs, results.Bytes(), s)
-	}})...)
+	if !slices.ContainsFunc(names, only.MatchString) {
+		return progress.Refuse(fmt.Sprintf("no run matches %q", o.Only), "one of: "+strings.Join(names, "; "), "make bench ONLY='worst cases'")
+	}
+	return a.do(ctx, "bench", append(tasks, report)...)
 }
+
+// benchmarks is the folder of reports.
+func (a *App) benchmarks() string { return filepath.Join(a.WS.Root, "docs", "benchmarks") }
 
 func (a *App) writeBenchReport(runs []bench.Run, results []byte, s *progress.Step) error {
 	samples, cpu, err := bench.Parse(results)
@@ -65,7 +92,7 @@ func (a *App) writeBenchReport(runs []bench.Run, results []byte, s *progress.Ste
 	if err := report.WritePlot(&plot); err != nil {
 		return err
 	}
-	dir := filepath.Join(a.WS.Root, "docs", "benchmarks")
+	dir := a.benchmarks()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
