@@ -23,6 +23,10 @@ const (
 	Reserved = "node(s) had storage capacity reserved by another pod"
 	// VolumeElsewhere is that of a node that the node affinity of a volume excludes.
 	VolumeElsewhere = "node(s) didn't match PersistentVolume's node affinity"
+	// VolumeInUse is that of a node without the volume that another pod uses.
+	VolumeInUse = "node(s) didn't have the volume that another pod uses"
+	// VolumeAtHome is that of a node without a volume that can stay where it is.
+	VolumeAtHome = "node(s) didn't have the volume, whose node can be used again"
 )
 
 // selectedNode is where the scheduler tells a provisioner its decision.

@@ -43,6 +43,13 @@ type Config struct {
 	// AttachRequired, or else because a pod with the volume has that node. Its volumes
 	// must not be those of HostPath.
 	Rebuilding bool
+	// Copies is the number of segments in which a volume is, if more than one. A driver
+	// that rebuilds makes the node affinity name those that can be used. A volume that
+	// is rebuilt has one copy.
+	Copies int
+	// SilentRebuild does not publish what is free after a rebuild, as external-provisioner
+	// with a driver that does not ask it to.
+	SilentRebuild bool
 	// Eager rebuilds a volume as soon as another node is selected for its claim.
 	Eager bool
 	// AttachRequired is a driver whose volumes get attached. It plays the part of

@@ -74,7 +74,7 @@ func Start(ctx context.Context, client kubernetes.Interface, config Config) (*Dr
 		published:     map[object]*storagev1.CSIStorageCapacity{},
 		older:         map[object]*storagev1.CSIStorageCapacity{},
 		confirmer:     newConfirmer(),
-		rebuilding:    rebuilding{refused: map[types.UID]string{}},
+		rebuilding:    rebuilding{refused: map[types.UID]string{}, sentTo: map[types.UID]string{}},
 	}
 	d.confirming.Store(config.Confirming)
 	if config.WritesPerSecond > 0 {

@@ -128,7 +128,7 @@ func (d *Driver) createVolume(ctx context.Context, claim *corev1.PersistentVolum
 				APIVersion: "v1", Kind: "PersistentVolumeClaim",
 				Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID, ResourceVersion: claim.ResourceVersion,
 			},
-			NodeAffinity: affinity(d.config.Segments[segment].Labels),
+			NodeAffinity: affinity(d.copy(claim, segment)...),
 		},
 	}
 	_, err := d.client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
@@ -145,6 +145,18 @@ func (d *Driver) createVolume(ctx context.Context, claim *corev1.PersistentVolum
 		return d.bind(ctx, claim)
 	}
 	return nil
+}
+
+// copy places the other copies of a new volume, and returns where all of them are.
+func (d *Driver) copy(claim *corev1.PersistentVolumeClaim, segment int) []map[string]string {
+	all := []map[string]string{d.config.Segments[segment].Labels}
+	for other := range d.storage {
+		if len(all) < d.config.Copies && other != segment && d.storage[other].allocate(claim.UID, d.sizeOf(claim)) {
+			all = append(all, d.config.Segments[other].Labels)
+			d.changed(other)
+		}
+	}
+	return all
 }
 
 func (d *Driver) volumeSource(claim types.UID) corev1.PersistentVolumeSource {
@@ -185,15 +197,20 @@ func (d *Driver) deleteVolume(ctx context.Context, claim types.UID) {
 
 func volumeName(claim types.UID) string { return "pvc-" + string(claim) }
 
-// affinity requires all labels. Without labels, every node has access.
-func affinity(labels map[string]string) *corev1.VolumeNodeAffinity {
-	if len(labels) == 0 {
-		return nil
+// affinity requires all labels of one of the segments. Without labels, every node has
+// access.
+func affinity(segments ...map[string]string) *corev1.VolumeNodeAffinity {
+	var terms []corev1.NodeSelectorTerm
+	for _, labels := range segments {
+		if len(labels) == 0 {
+			return nil
+		}
+		var term corev1.NodeSelectorTerm
+		for _, key := range slices.Sorted(maps.Keys(labels)) {
+			term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{
+				Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{labels[key]}})
+		}
+		terms = append(terms, term)
 	}
-	var term corev1.NodeSelectorTerm
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{
-			Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{labels[key]}})
-	}
-	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}}
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: terms}}
 }

@@ -26,8 +26,10 @@ type rebuilding struct {
 	pods        corelisters.PodLister
 	attachments storagelisters.VolumeAttachmentLister
 
-	keepAffinity atomic.Bool
-	mutex        sync.Mutex
+	keepAffinity, paused atomic.Bool
+	mutex                sync.Mutex
+	// sentTo has the selected nodes, by claims, when the node affinity was unset.
+	sentTo map[types.UID]string
 	// refused has the nodes, by claims, on which there was no room. Each counts
 	// once, however often it is tried again.
 	refused map[types.UID]string
@@ -37,6 +39,12 @@ type rebuilding struct {
 // volumes, or make up for it.
 func (d *Driver) KeepAffinity(keep bool) {
 	d.rebuilding.keepAffinity.Store(keep)
+	d.placeAll()
+}
+
+// Pause makes the driver do nothing for volumes that exist, or make up for it.
+func (d *Driver) Pause(paused bool) {
+	d.rebuilding.paused.Store(paused)
 	d.placeAll()
 }
 
@@ -90,31 +98,91 @@ func (d *Driver) placeAll() {
 // seen that it was not.
 func (d *Driver) place(ctx context.Context, key string) error {
 	claim, err := d.claim(key)
-	if claim == nil || err != nil {
+	if claim == nil || err != nil || d.rebuilding.paused.Load() {
 		return err
 	}
-	current := d.segmentWith(claim.UID)
-	if current < 0 || claim.DeletionTimestamp != nil {
+	copies := d.segmentsWith(claim.UID)
+	if len(copies) == 0 || claim.DeletionTimestamp != nil {
 		return nil
 	}
-	if current, err = d.rebuild(ctx, claim, current); err != nil {
+	requested, copies, err := d.rebuild(ctx, claim, copies)
+	if err != nil {
 		return err
 	}
-	reachable, err := d.isReachable(current)
+	var usable []map[string]string
+	for _, segment := range copies {
+		reachable, err := d.isReachable(segment)
+		if err != nil {
+			return err
+		}
+		if reachable {
+			usable = append(usable, d.config.Segments[segment].Labels)
+		}
+	}
 	switch {
-	case err != nil:
-		return err
-	case reachable:
-		return d.setAffinity(ctx, claim, affinity(d.config.Segments[current].Labels))
+	case len(usable) > 0 && requested:
+		return d.setAffinity(ctx, claim, affinity(usable...))
+	case len(usable) > 0:
+		return d.putBack(ctx, claim, affinity(usable...))
 	case !d.rebuilding.keepAffinity.Load():
-		return d.setAffinity(ctx, claim, nil)
+		return d.unset(ctx, claim)
 	}
 	return nil
 }
 
-// segmentWith returns the segment in which the volume of a claim is, or -1.
+// unset releases a volume, and remembers where its claim was sent last.
+func (d *Driver) unset(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	d.rebuilding.mutex.Lock()
+	if _, ok := d.rebuilding.sentTo[claim.UID]; !ok {
+		d.rebuilding.sentTo[claim.UID] = claim.Annotations[selectedNode]
+	}
+	d.rebuilding.mutex.Unlock()
+	return d.setAffinity(ctx, claim, nil)
+}
+
+// putBack says again where a volume is that has not moved, unless its claim was sent
+// elsewhere meanwhile. The scheduler writes the claim first and reads the volume then,
+// so this is the other way round: one of both notices.
+func (d *Driver) putBack(ctx context.Context, claim *corev1.PersistentVolumeClaim, want *corev1.VolumeNodeAffinity) error {
+	d.rebuilding.mutex.Lock()
+	sentTo, isUnset := d.rebuilding.sentTo[claim.UID]
+	d.rebuilding.mutex.Unlock()
+	if isUnset && claim.Annotations[selectedNode] != sentTo {
+		return nil
+	}
+	if err := d.setAffinity(ctx, claim, want); err != nil || !isUnset {
+		return err
+	}
+	current, err := d.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read claim again: %w", err)
+	}
+	if current.Annotations[selectedNode] != sentTo {
+		return d.setAffinity(ctx, claim, nil)
+	}
+	d.forget(claim.UID)
+	return nil
+}
+
+func (d *Driver) forget(claim types.UID) {
+	d.rebuilding.mutex.Lock()
+	defer d.rebuilding.mutex.Unlock()
+	delete(d.rebuilding.sentTo, claim)
+}
+
+// segmentWith returns the first segment in which the volume of a claim is, or -1.
 func (d *Driver) segmentWith(claim types.UID) int {
 	return slices.IndexFunc(d.storage, func(s *storage) bool { return s.has(claim) })
+}
+
+func (d *Driver) segmentsWith(claim types.UID) []int {
+	var segments []int
+	for i, s := range d.storage {
+		if s.has(claim) {
+			segments = append(segments, i)
+		}
+	}
+	return segments
 }
 
 // isReachable checks whether any node that has access to a segment can be used.
@@ -129,34 +197,44 @@ func isUsable(node *corev1.Node) bool {
 	})
 }
 
-// rebuild moves a volume to the node where it is needed if that has no access to the
-// segment, and returns the segment where the volume is then. The new space is taken
-// first: if there is none, the volume stays where it is.
-func (d *Driver) rebuild(ctx context.Context, claim *corev1.PersistentVolumeClaim, current int) (int, error) {
+// rebuild moves a volume to the node where it is needed if that has no access to a
+// copy, and returns the segments where the volume is then, and whether a node asks for
+// it. The new space is taken first: if there is none, the volume stays where it is.
+func (d *Driver) rebuild(ctx context.Context, claim *corev1.PersistentVolumeClaim, copies []int) (bool, []int, error) {
 	nodeName, err := d.neededOn(claim)
 	if err != nil {
-		return current, err
+		return false, copies, err
 	}
 	node, err := d.nodes.Get(nodeName)
 	if apierrors.IsNotFound(err) || err == nil && !isUsable(node) {
-		return current, nil
+		return false, copies, nil
 	}
 	if err != nil {
-		return current, err
+		return false, copies, err
 	}
 	next := d.segmentOf(node)
-	if next == current {
-		return current, nil
+	if slices.Contains(copies, next) {
+		d.forget(claim.UID)
+		return true, copies, nil
 	}
 	if next < 0 || !d.storage[next].allocate(claim.UID, d.sizeOf(claim)) {
 		d.refuse(claim.UID, node.Name)
-		return current, fmt.Errorf("no room for the volume of claim %s on %s", klog.KObj(claim), node.Name)
+		return false, copies, fmt.Errorf("no room for the volume of claim %s on %s", klog.KObj(claim), node.Name)
 	}
-	d.storage[current].release(claim.UID)
-	d.changed(current)
-	d.changed(next)
+	for _, segment := range copies {
+		d.storage[segment].release(claim.UID)
+	}
+	if !d.config.SilentRebuild {
+		for _, o := range d.objectsOf(next) {
+			d.confirmer.remember(o, claim.UID)
+		}
+		for _, segment := range append(copies, next) {
+			d.changed(segment)
+		}
+	}
+	d.forget(claim.UID)
 	klog.FromContext(ctx).Info("Rebuilt volume", "claim", klog.KObj(claim), "node", node.Name)
-	return next, nil
+	return true, []int{next}, nil
 }
 
 // neededOn returns the node that asks for the volume of a claim, or an empty string.

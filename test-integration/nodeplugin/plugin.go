@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	corev1 "k8s.io/api/core/v1"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
@@ -147,9 +148,12 @@ func (p *Plugin) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, 
 	return &csi.ProbeResponse{}, nil
 }
 
-// NodeGetInfo returns the node.
+// NodeGetInfo returns the node, with which the volumes of the node come and go.
 func (p *Plugin) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
-	return &csi.NodeGetInfoResponse{NodeId: p.node}, nil
+	return &csi.NodeGetInfoResponse{
+		NodeId:             p.node,
+		AccessibleTopology: &csi.Topology{Segments: map[string]string{corev1.LabelHostname: p.node}},
+	}, nil
 }
 
 // NodeGetCapabilities returns none: volumes get published, and nothing else.

@@ -45,7 +45,7 @@ func TestPlugin(t *testing.T) {
 		t.Errorf("info %v, %v", info, err)
 	}
 	kubelet := csi.NewNodeClient(connection)
-	if node, err := kubelet.NodeGetInfo(t.Context(), &csi.NodeGetInfoRequest{}); err != nil || node.NodeId != "node1" {
+	if node, err := kubelet.NodeGetInfo(t.Context(), &csi.NodeGetInfoRequest{}); err != nil || node.NodeId != "node1" || node.AccessibleTopology.GetSegments()["kubernetes.io/hostname"] != "node1" {
 		t.Errorf("node %v, %v", node, err)
 	}
 	const target = "/var/lib/kubelet/pods/uid/volumes/kubernetes.io~csi/pv/mount"

@@ -33,7 +33,7 @@ func TestAttach(t *testing.T) { clustertest.ForEachPolicy(t, testAttach) }
 
 func testAttach(t *testing.T, options clustertest.Options) {
 	c := start(t, options)
-	c.CreateNodes(3)
+	createNodes(c, 3)
 	config := local([]int64{100}, []int64{99}, []int64{99})
 	config.AttachRequired = true
 	driver := c.StartDriver(config)

@@ -16,7 +16,7 @@ func TestUncordonBeforeBinding(t *testing.T) { clustertest.ForEachPolicy(t, test
 
 func testUncordonBeforeBinding(t *testing.T, options clustertest.Options) {
 	c, binding := startHolding(t, options, "node-2", true)
-	c.CreateNodes(2)
+	createNodes(c, 2)
 	driver := c.StartDriver(local([]int64{100}, []int64{100}))
 	startApp(c, "100Gi")
 	data := observe(c, "data-app-0")
@@ -45,7 +45,7 @@ func TestClaimChangesBeforeBinding(t *testing.T) {
 
 func testClaimChangesBeforeBinding(t *testing.T, options clustertest.Options) {
 	c, binding := startHolding(t, options, "node-2", true)
-	c.CreateNodes(2)
+	createNodes(c, 2)
 	driver := c.StartDriver(local([]int64{100}, []int64{100}))
 	startApp(c, "100Gi")
 	data := observe(c, "data-app-0")
@@ -77,7 +77,7 @@ func TestFailedBindingBeforeRebuild(t *testing.T) {
 func testFailedBindingBeforeRebuild(t *testing.T, options clustertest.Options) {
 	c, binding := startHolding(t, options, "node-2", false)
 	binding.Fail = errors.New("fails once")
-	c.CreateNodes(3)
+	createNodes(c, 3)
 	driver := c.StartDriver(local([]int64{100}, []int64{100}, []int64{99}))
 	startApp(c, "100Gi")
 	data := observe(c, "data-app-0")

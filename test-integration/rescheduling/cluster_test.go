@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/apiservertest"
@@ -87,4 +89,19 @@ func startHolding(t *testing.T, options clustertest.Options, node string, before
 	t.Helper()
 	hold := clustertest.NewHold(func(_ *corev1.Pod, to string) bool { return to == node })
 	return start(t, hold.AddTo(options, before)), hold
+}
+
+// createNodes also does what kubelets do with a driver that knows about topology.
+func createNodes(c *clustertest.Cluster, n int) {
+	c.Helper()
+	c.CreateNodes(n)
+	for i := range n {
+		_, err := c.Client().StorageV1().CSINodes().Create(c, &storagev1.CSINode{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i+1)},
+			Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{
+				Name: driverName, NodeID: fmt.Sprintf("node-%d", i+1), TopologyKeys: []string{clustertest.NodeLabel},
+			}}},
+		}, metav1.CreateOptions{})
+		c.ExpectNoError(err, "create CSINode")
+	}
 }

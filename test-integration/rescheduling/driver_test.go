@@ -17,7 +17,7 @@ func TestAffinityNotUnset(t *testing.T) { clustertest.ForEachPolicy(t, testAffin
 
 func testAffinityNotUnset(t *testing.T, options clustertest.Options) {
 	c := start(t, options)
-	c.CreateNodes(2)
+	createNodes(c, 2)
 	driver := c.StartDriver(local([]int64{100}, []int64{100}))
 	driver.KeepAffinity(true)
 	startApp(c, "100Gi")
@@ -44,7 +44,7 @@ func TestWithoutIt(t *testing.T) {
 
 func testWithoutIt(t *testing.T, options clustertest.Options) {
 	c := start(t, options)
-	c.CreateNodes(2)
+	createNodes(c, 2)
 	driver := c.StartDriver(local([]int64{100}, []int64{10}))
 	startApp(c, "100Gi")
 	data, rescheduled := observe(c, "data-app-0"), c.Rescheduled()

@@ -14,7 +14,7 @@ func TestMove(t *testing.T) { clustertest.ForEachPolicyInTurn(t, testMove) }
 
 func testMove(t *testing.T, options clustertest.Options) {
 	c := start(t, options)
-	c.CreateNodes(4)
+	createNodes(c, 4)
 	driver := c.StartDriver(local([]int64{100}, []int64{99}, []int64{99}, []int64{99}))
 	startApp(c, "100Gi")
 	data, rescheduled := observe(c, "data-app-0"), c.Rescheduled()

@@ -15,7 +15,7 @@ func TestMixedPod(t *testing.T) { clustertest.ForEachPolicyInTurn(t, testMixedPo
 
 func testMixedPod(t *testing.T, options clustertest.Options) {
 	c := start(t, options)
-	c.CreateNodes(3)
+	createNodes(c, 3)
 	driver := c.StartDriver(local([]int64{60}, []int64{119}, []int64{60, 59}))
 	network := c.StartDriver(modeldriver.Config{Name: "network.example.com", Classes: []string{"network"}, Untracked: true,
 		Segments: []modeldriver.Segment{{Pools: modeldriver.GiB(60)}}})
@@ -51,7 +51,7 @@ func TestRace(t *testing.T) { clustertest.ForEachPolicy(t, testRace) }
 
 func testRace(t *testing.T, options clustertest.Options) {
 	c := start(t, options)
-	c.CreateNodes(2)
+	createNodes(c, 2)
 	config := local([]int64{50, 50}, []int64{49})
 	config.Eager = true
 	// Only when the test says so.

@@ -30,7 +30,7 @@ func TestSchedulerRestart(t *testing.T) { clustertest.ForEachPolicyInTurn(t, tes
 
 func testSchedulerRestart(t *testing.T, options clustertest.Options) {
 	c, binding := startHolding(t, options, "node-2", false)
-	c.CreateNodes(3)
+	createNodes(c, 3)
 	driver := c.StartDriver(local([]int64{100}, []int64{100}, []int64{99}))
 	startApp(c, "100Gi")
 	data, rescheduled := observe(c, "data-app-0"), c.Rescheduled()
@@ -58,4 +58,28 @@ func testSchedulerRestart(t *testing.T, options clustertest.Options) {
 	if got := c.Rescheduled() - rescheduled; got != 2 {
 		c.Errorf("%d claims were rescheduled, want 2: one by each scheduler", got)
 	}
+}
+
+// TestSchedulerKilled: a scheduler ends between the selected node and the binding, and
+// the room is gone when the next one starts. It must not take the selected node for the
+// place of the volume.
+func TestSchedulerKilled(t *testing.T) { clustertest.ForEachPolicy(t, testSchedulerKilled) }
+
+func testSchedulerKilled(t *testing.T, options clustertest.Options) {
+	c, binding := startHolding(t, options, "node-2", false)
+	createNodes(c, 3)
+	driver := c.StartDriver(local([]int64{100}, []int64{100}, []int64{99}))
+	startApp(c, "100Gi")
+	data := observe(c, "data-app-0")
+	drain(c)
+	c.CreatePod(app)
+	binding.Wait(c)
+	c.KillScheduler()
+	driver.Resize(1, 0, -1<<30)
+	driver.Resize(2, 0, 1<<30)
+
+	c.StartScheduler()
+	c.ExpectNode(app.Name, "node-3")
+	data.expect(c, "node-1", "node-2", "node-3")
+	expectVolumes(c, driver, 0, 0, 1)
 }

@@ -74,7 +74,8 @@ interrupted, it says how many those were, and removes its driver, class and obje
 	flags.Float64Var(&config.WritesPerSecond, "writes-per-second", 0, "limit of the writes of capacity objects; external-provisioner has 1 (default: none)")
 	flags.BoolVar(&config.Confirming, "confirming", false, "say in an annotation which volumes the numbers include")
 	flags.StringVar(&config.HostPath, "host-path", "", "make volumes of this folder of the nodes, so that pods run")
-	flags.BoolVar(&config.Rebuilding, "rebuilding", false, "rebuild volumes on the nodes of their pods, see docs/volume-rebuilding.md; not with --host-path")
+	flags.BoolVar(&config.Rebuilding, "rebuilding", false, "rebuild volumes on the nodes of their pods, see docs/volume-rebuilding-contract.md; not with --host-path")
+	flags.IntVar(&config.Copies, "copies", 1, "number of nodes with a copy of each volume, with --rebuilding")
 	flags.StringVar(&kubelets, "kubelets", "", "folder of a cluster that make up has started: serve its kubelets, so that pods run; not with --host-path")
 	return cmd
 }

@@ -1,0 +1,52 @@
+package rescheduling
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"capacityv2.internal/test-integration/clustertest"
+)
+
+// TestDrainMany: 20 pods leave a node for others with room for exactly them. The driver
+// is late to publish what a rebuild has taken, or leaves that to the next poll.
+func TestDrainMany(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		t.Run(fmt.Sprintf("silent=%v", silent), func(t *testing.T) {
+			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) { testDrainMany(t, options, silent) })
+		})
+	}
+}
+
+func testDrainMany(t *testing.T, options clustertest.Options, silent bool) {
+	const pods = 20
+	c := start(t, options)
+	if silent && c.IsObject() {
+		t.Skip("an object that is not refreshed takes one pod for each timeout")
+	}
+	createNodes(c, 3)
+	config := local([]int64{200}, []int64{100}, []int64{100})
+	config.RefreshDelay, config.SilentRebuild = 500*time.Millisecond, silent
+	driver := c.StartDriver(config)
+	var all []clustertest.Pod
+	for i := range pods {
+		pod := clustertest.Pod{Name: fmt.Sprintf("app-%d", i), Claims: []string{fmt.Sprintf("data-app-%d", i)}, NodeSelector: clustertest.OnNode("node-1")}
+		all = append(all, pod)
+		c.CreateClaim(pod.Claims[0], class, "10Gi")
+		c.CreatePod(pod)
+	}
+	c.WaitForPlaced(pods)
+	drain(c)
+	start := time.Now()
+	for _, pod := range all {
+		pod.NodeSelector = nil
+		c.CreatePod(pod)
+	}
+	c.WaitForPlaced(pods)
+	took := time.Since(start)
+	t.Logf("%d pods got nodes in %v", pods, took)
+	if took > 30*time.Second {
+		t.Errorf("%d pods got nodes in %v, want 30 seconds at most", pods, took)
+	}
+	expectVolumes(c, driver, 0, 10, 10)
+}
