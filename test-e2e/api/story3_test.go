@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,7 +25,9 @@ func TestStory3(t *testing.T) {
 	class := "story-3-" + c.Suffix
 	name := class + ".csi.example.com"
 
-	stop, err := nodeplugin.StartAll(name, filepath.Dir(filepath.Dir(c.kubeconfig)), nodes...)
+	var started atomic.Pointer[modeldriver.Driver]
+	has := func(volume, node string) bool { return started.Load() != nil && started.Load().Has(volume, node) }
+	stop, err := nodeplugin.StartAll(name, filepath.Dir(filepath.Dir(c.kubeconfig)), has, nodes...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,6 +37,7 @@ func TestStory3(t *testing.T) {
 		config.Segments = append(config.Segments, modeldriver.Segment{Labels: onNode(nodes[i]), Pools: modeldriver.GiB(size)})
 	}
 	driver := c.startDriver(t, config)
+	started.Store(driver)
 
 	c.mustKubectl(t, c.readExample(t, "story-3.yaml", "story-3"), "apply", "-f", "-")
 	c.expectReadyOn(t, "batch", "node3")

@@ -125,6 +125,16 @@ func (d *Driver) Volumes() []int {
 // Free returns the bytes that are really free in the pools of a segment.
 func (d *Driver) Free(segment int) []int64 { return d.storage[segment].pools() }
 
+// Has returns whether the volume with a handle is on a node.
+func (d *Driver) Has(handle, node string) bool {
+	for i, segment := range d.config.Segments {
+		if name, ok := segment.Labels[corev1.LabelHostname]; (!ok || name == node) && d.storage[i].has(types.UID(handle)) {
+			return true
+		}
+	}
+	return false
+}
+
 // Resize adds bytes to a pool of a segment, or takes them if less than zero.
 func (d *Driver) Resize(segment, pool int, bytes int64) {
 	d.storage[segment].resize(pool, bytes)

@@ -32,13 +32,18 @@ type Plugin struct {
 	csi.UnimplementedNodeServer
 
 	driver, node, dir string
+	has               Has
 	server            *grpc.Server
 	served            chan error
 }
 
+// Has checks whether a volume, by its handle, is on a node. Others cannot be published
+// there.
+type Has func(volume, node string) bool
+
 // Start serves the driver to the kubelet of a node, whose folder is dir here.
-func Start(driver, node, dir string) (*Plugin, error) {
-	p := &Plugin{driver: driver, node: node, dir: dir, server: grpc.NewServer(), served: make(chan error, 1)}
+func Start(driver, node, dir string, has Has) (*Plugin, error) {
+	p := &Plugin{driver: driver, node: node, dir: dir, has: has, server: grpc.NewServer(), served: make(chan error, 1)}
 	if _, err := os.Stat(filepath.Join(dir, registry)); err != nil {
 		return nil, fmt.Errorf("no kubelet in %s; expected the folder of one that runs: %w", dir, err)
 	}
@@ -66,7 +71,7 @@ func Start(driver, node, dir string) (*Plugin, error) {
 
 // StartAll serves the driver to the kubelets of the nodes of a cluster that make up
 // has started, whose folder is cluster.
-func StartAll(driver, cluster string, nodes ...string) (stop func() error, err error) {
+func StartAll(driver, cluster string, has Has, nodes ...string) (stop func() error, err error) {
 	var plugins []*Plugin
 	stop = func() error {
 		var errs []error
@@ -76,7 +81,7 @@ func StartAll(driver, cluster string, nodes ...string) (stop func() error, err e
 		return errors.Join(errs...)
 	}
 	for _, node := range nodes {
-		p, err := Start(driver, node, filepath.Join(cluster, node, "kubelet"))
+		p, err := Start(driver, node, filepath.Join(cluster, node, "kubelet"), has)
 		if err != nil {
 			return nil, errors.Join(err, stop())
 		}
@@ -161,11 +166,14 @@ func (p *Plugin) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRe
 	return &csi.NodeGetCapabilitiesResponse{}, nil
 }
 
-// NodePublishVolume makes the folder of a volume.
+// NodePublishVolume makes the folder of a volume that is on the node.
 func (p *Plugin) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	dir, err := p.target(r.GetTargetPath())
 	if err != nil {
 		return nil, err
+	}
+	if !p.has(r.GetVolumeId(), p.node) {
+		return nil, status.Errorf(codes.FailedPrecondition, "volume %s is not on node %s; it is published when it has been rebuilt there", r.GetVolumeId(), p.node)
 	}
 	return &csi.NodePublishVolumeResponse{}, os.MkdirAll(dir, 0o750)
 }

@@ -8,7 +8,9 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
@@ -16,8 +18,9 @@ import (
 // TestPlugin does what a kubelet does.
 func TestPlugin(t *testing.T) {
 	cluster := t.TempDir()
+	has := func(volume, node string) bool { return volume == "here" && node == "node1" }
 	dir := filepath.Join(cluster, "node1", "kubelet")
-	if _, err := StartAll("d", cluster, "node1"); err == nil {
+	if _, err := StartAll("d", cluster, has, "node1"); err == nil {
 		t.Error("no error without a kubelet")
 	}
 	if err := os.MkdirAll(filepath.Join(dir, registry), 0o755); err != nil {
@@ -26,11 +29,11 @@ func TestPlugin(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, registry, "d.sock"), nil, 0o600); err != nil {
 		t.Fatal(err) // as after one that was killed
 	}
-	stop, err := StartAll("d", cluster, "node1")
+	stop, err := StartAll("d", cluster, has, "node1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := StartAll("d", cluster, "node1"); err == nil {
+	if _, err := StartAll("d", cluster, has, "node1"); err == nil {
 		t.Error("no error beside another one")
 	}
 	socket := filepath.Join(dir, registry, "d.sock")
@@ -50,8 +53,14 @@ func TestPlugin(t *testing.T) {
 	}
 	const target = "/var/lib/kubelet/pods/uid/volumes/kubernetes.io~csi/pv/mount"
 	here := filepath.Join(dir, "pods/uid/volumes/kubernetes.io~csi/pv/mount")
+	if _, err := kubelet.NodePublishVolume(t.Context(), &csi.NodePublishVolumeRequest{VolumeId: "elsewhere", TargetPath: target}); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("volume elsewhere: got error %v", err)
+	}
+	if _, err := os.Stat(here); !os.IsNotExist(err) {
+		t.Errorf("there is a folder for a volume elsewhere: %v", err)
+	}
 	for range 2 { // calls may be repeated
-		if _, err := kubelet.NodePublishVolume(t.Context(), &csi.NodePublishVolumeRequest{TargetPath: target}); err != nil {
+		if _, err := kubelet.NodePublishVolume(t.Context(), &csi.NodePublishVolumeRequest{VolumeId: "here", TargetPath: target}); err != nil {
 			t.Error(err)
 		}
 		if fi, err := os.Stat(here); err != nil || !fi.IsDir() {

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -131,8 +132,11 @@ func run(ctx context.Context, kubeconfig, kubelets string, config modeldriver.Co
 	if err != nil {
 		return err
 	}
+	// The kubelets have to know the driver before there are volumes.
+	var started atomic.Pointer[modeldriver.Driver]
 	if kubelets != "" {
-		stop, startErr := nodeplugin.StartAll(config.Name, kubelets, nodes(config.Segments)...)
+		has := func(volume, node string) bool { return started.Load() != nil && started.Load().Has(volume, node) }
+		stop, startErr := nodeplugin.StartAll(config.Name, kubelets, has, nodes(config.Segments)...)
 		if startErr != nil {
 			return startErr
 		}
@@ -142,6 +146,7 @@ func run(ctx context.Context, kubeconfig, kubelets string, config modeldriver.Co
 	if err != nil {
 		return fmt.Errorf("%w; objects of a run that was killed have to be deleted first", err)
 	}
+	started.Store(driver)
 	fmt.Fprintf(out, "driver %s runs for the classes %s; interrupt it to end it\n", config.Name, strings.Join(config.Classes, ", "))
 	<-ctx.Done()
 	driver.Wait()
