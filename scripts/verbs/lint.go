@@ -13,6 +13,7 @@ import (
 	"capacityv2.internal/scripts/gates"
 	"capacityv2.internal/scripts/overrides"
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
@@ -28,6 +29,7 @@ func (a *App) lint() []progress.Task {
 		{Name: "list of what fails without the change", Do: a.lintWithout},
 		{Name: "gofmt", Do: a.gofmt},
 		{Name: "go vet", Do: a.vet},
+		{Name: "go vet of scripts/ for other machines", Do: a.vetPlatforms},
 		{Name: "staticcheck", Do: a.staticcheck},
 		{Name: "shellcheck and actionlint", Do: a.shellAndActions},
 	}
@@ -109,6 +111,17 @@ func (a *App) vet(ctx context.Context, s *progress.Step) error {
 	var errs []error
 	for _, m := range a.goModules(s) {
 		errs = append(errs, toolchain.GoEnv(ctx, m, a.moduleEnv(m), s.Log, "vet", "-tags", toolchain.Tags, "./..."))
+	}
+	return errors.Join(errs...)
+}
+
+// vetPlatforms sees that scripts/, with its tests, compiles for the machines that a
+// contributor may have.
+func (a *App) vetPlatforms(ctx context.Context, s *progress.Step) error {
+	var errs []error
+	for _, p := range []release.Platform{{OS: "darwin", Arch: "arm64"}, {OS: "linux", Arch: "arm64"}} {
+		env := []string{"GOWORK=off", "GOOS=" + p.OS, "GOARCH=" + p.Arch}
+		errs = append(errs, toolchain.GoEnv(ctx, filepath.Join(a.WS.Root, "scripts"), env, s.Log, "vet", "./..."))
 	}
 	return errors.Join(errs...)
 }
