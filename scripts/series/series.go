@@ -120,39 +120,16 @@ func Parse(name string, b []byte) (Patch, error) {
 	if len(files) == 0 {
 		return Patch{}, malformed("it changes no file")
 	}
-	head, rest, ok := strings.Cut(preamble, "\n\n")
-	if !ok || !strings.HasPrefix(head, "From ") {
-		return Patch{}, malformed("no mail header")
-	}
-	p := Patch{Name: name, Bytes: b, Files: files, Trailers: map[string][]string{}}
-	p.Subject = subject(head)
-	if p.Subject == "" {
+	header, err := gitdiff.ParsePatchHeader(preamble)
+	switch {
+	case err != nil:
+		return Patch{}, malformed(err.Error())
+	case header.Title == "":
 		return Patch{}, malformed("no subject")
 	}
-	message, _, ok := strings.Cut(rest, "\n---\n")
-	if !ok {
-		return Patch{}, malformed("no --- line after the message")
-	}
-	p.Body, p.Trailers = splitTrailers(message)
+	p := Patch{Name: name, Bytes: b, Files: files, Subject: header.Title}
+	p.Body, p.Trailers = splitTrailers(header.Body)
 	return p, nil
-}
-
-// subject returns the unfolded subject without its [PATCH] tag.
-func subject(head string) string {
-	var s string
-	in := false
-	for line := range strings.Lines(head) {
-		line = strings.TrimRight(line, "\n")
-		switch {
-		case strings.HasPrefix(line, "Subject: "):
-			in, s = true, strings.TrimPrefix(line, "Subject: ")
-		case in && strings.HasPrefix(line, " "):
-			s += line
-		default:
-			in = false
-		}
-	}
-	return strings.TrimPrefix(s, "[PATCH] ")
 }
 
 // splitTrailers takes the last paragraph as trailers where all its lines are.
