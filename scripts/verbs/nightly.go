@@ -1,9 +1,11 @@
 package verbs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -27,7 +29,9 @@ type NightlyOptions struct {
 }
 
 // smokeBenchmarks are the benchmarks that are quick if they run once.
-const smokeBenchmarks = "^BenchmarkFindPodVolumesCapacity$/^nodes=100$|^BenchmarkCapacityUpdate$"
+var smokeBenchmarks = []string{
+	"BenchmarkCapacityLookup", "BenchmarkCapacityUpdate", "BenchmarkFindPodVolumesCapacity/nodes=100", "BenchmarkPackVolumes",
+}
 
 // Nightly runs what takes too long for every change. A part that fails does not
 // stop the next ones.
@@ -68,9 +72,32 @@ func (a *App) Nightly(ctx context.Context, o NightlyOptions) error {
 // smoke runs benchmarks once, to see that they still run.
 func (a *App) smoke(ctx context.Context) error {
 	return a.do(ctx, "smoke", a.apply(progress.Task{Name: "benchmarks of the scheduler's plugin, once", Do: func(ctx context.Context, s *progress.Step) error {
-		return toolchain.Test(ctx, a.WS.Tree(), nil, s.Log, a.Out, "-run", "^$", "-bench", smokeBenchmarks, "-benchtime", "1x", "-timeout", "30m",
-			"./pkg/scheduler/framework/plugins/volumebinding")
+		var patterns []string
+		for _, b := range smokeBenchmarks {
+			patterns = append(patterns, "^"+strings.ReplaceAll(b, "/", "$/^")+"$")
+		}
+		var output bytes.Buffer
+		if err := toolchain.Test(ctx, a.WS.Tree(), nil, io.MultiWriter(s.Log, &output), a.Out, "-run", "^$", "-bench", strings.Join(patterns, "|"),
+			"-benchtime", "1x", "-timeout", "30m", "./pkg/scheduler/framework/plugins/volumebinding"); err != nil {
+			return err
+		}
+		return allRan(smokeBenchmarks, output.String())
 	}})...)
+}
+
+// allRan returns an error if the output of go test has no result of one of the
+// benchmarks: a pattern that matches nothing is none for the go command.
+func allRan(benchmarks []string, output string) error {
+	var missing []string
+	for _, b := range benchmarks {
+		if !strings.Contains(output, "\n"+b+"-") && !strings.Contains(output, "\n"+b+"/") {
+			missing = append(missing, b)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("these benchmarks did not run: %s", strings.Join(missing, ", "))
+	}
+	return nil
 }
 
 // fuzz runs each fuzz test of the series. The compiler instruments for it, so all

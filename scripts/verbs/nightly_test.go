@@ -28,3 +28,15 @@ func TestFuzzTests(t *testing.T) {
 		t.Errorf("no error without a fuzz test, but %v", got)
 	}
 }
+
+func TestAllRan(t *testing.T) {
+	const output = "cpu: x\nBenchmarkA-2 1 5 ns/op\nBenchmarkB/nodes=100/x-2 1 5 ns/op\nPASS\n"
+	if err := allRan([]string{"BenchmarkA", "BenchmarkB/nodes=100"}, output); err != nil {
+		t.Error(err)
+	}
+	for _, b := range []string{"BenchmarkB/nodes=10", "Benchmark", "BenchmarkC"} {
+		if err := allRan([]string{"BenchmarkA", b}, output); err == nil {
+			t.Errorf("no error, though %s did not run", b)
+		}
+	}
+}
