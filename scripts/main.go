@@ -75,8 +75,8 @@ func root() *cobra.Command {
 	without.Flags().StringVar(&withoutSuite, "suite", "", "only those whose folder in test-integration matches this regular expression")
 
 	var night verbs.NightlyOptions
-	nightly := verb("nightly", "Run what takes too long for every change: prove, upstream-suites, test-stress, the benchmarks once, and fuzz tests", func(ctx context.Context) error { return app.Nightly(ctx, night) })
-	nightly.Flags().StringVar(&night.Only, "only", "", "only the parts that match this regular expression: prove, upstream-suites, test-stress, smoke, fuzz")
+	nightly := verb("nightly", "Run what takes too long for every change: prove, upstream-suites, fails-without, test-stress, the benchmarks once, and fuzz tests", func(ctx context.Context) error { return app.Nightly(ctx, night) })
+	nightly.Flags().StringVar(&night.Only, "only", "", "only the parts that match this regular expression: prove, upstream-suites, fails-without, test-stress, smoke, fuzz")
 	nightly.Flags().DurationVar(&night.FuzzTime, "fuzz-time", 10*time.Minute, "how long each fuzz test runs")
 	nightly.Flags().IntVar(&night.Pods, "pods", 2000, "number of pods for each policy in the stress test")
 

@@ -48,6 +48,7 @@ func (a *App) Nightly(ctx context.Context, o NightlyOptions) error {
 	}{
 		{"prove", func() error { return a.Prove(ctx, ProveOptions{}) }},
 		{"upstream-suites", func() error { return a.UpstreamSuites(ctx, "") }},
+		{"fails-without", func() error { return a.FailsWithout(ctx, "") }},
 		{"test-stress", func() error { return a.TestStress(ctx, StressOptions{Pods: o.Pods}) }},
 		{"smoke", func() error { return a.smoke(ctx) }},
 		{"fuzz", func() error { return a.fuzz(ctx, o.FuzzTime) }},
@@ -63,7 +64,7 @@ func (a *App) Nightly(ctx context.Context, o NightlyOptions) error {
 		fmt.Fprintf(&summary, "  %-16s %s in %s\n", part.name, verdict, time.Since(begin).Round(time.Second))
 	}
 	if summary.Len() == 0 {
-		return progress.Refuse(fmt.Sprintf("no part matches %q", o.Only), "prove, upstream-suites, test-stress, smoke or fuzz", "make nightly ONLY=prove")
+		return progress.Refuse(fmt.Sprintf("no part matches %q", o.Only), "prove, upstream-suites, fails-without, test-stress, smoke or fuzz", "make nightly ONLY=prove")
 	}
 	fmt.Fprintf(a.Out, "nightly:\n%s", summary.String())
 	return errors.Join(errs...)
