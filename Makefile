@@ -11,7 +11,7 @@ CLUSTER = $(if $(NODES),--nodes='$(NODES)') $(if $(CLUSTER_MODE),--cluster-mode=
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
-	@echo "Variables, each a flag of the verb (FUZZ_TIME is --fuzz-time), which go -C scripts run . VERB --help explains:"
+	@echo "Variables, each a flag of the verb (FUZZ_TIME is --fuzz-time):"
 	@echo "  KUBERNETES_SRC=DIR  all: the base comes from a git checkout at the tag, not from Go modules"
 	@echo "  NODES=N             up, e2e: number of nodes, 1 to 9"
 	@echo "  CLUSTER_MODE=MODE   up, e2e: full or control-plane; full where a kubelet can run"
