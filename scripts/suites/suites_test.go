@@ -65,7 +65,7 @@ func TestRows(t *testing.T) {
 		}
 	}
 	list := []Suite{{Folder: "a/b"}, {Folder: "c"}}
-	write("a-b.off.json", "TestGood pass", "TestUpstream fail", "TestGone pass", " fail")
+	write("a-b.off.json", "TestGood pass", "TestUpstream fail", "TestGone pass", "TestGone/sub pass", "TestNew pass", "TestNew/sub pass", " fail")
 	write("a-b.on.json", "TestGood pass", "TestUpstream fail", "TestNew fail", gateIsOn+" pass", " fail")
 	rows, missing, err := Rows(runner, list)
 	if err != nil || len(rows) != 1 || len(missing) != 1 || missing[0].Folder != "c" {
@@ -82,7 +82,7 @@ func TestRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
-		"| `a/b` | off | 3 | 2 | 1 | 0 | 1m1s |\n| `a/b` | on | 3 | 1 | 2 | 0 | 1m1s |\n",
+		"| `a/b` | off | 6 | 5 | 1 | 0 | 1m1s |\n| `a/b` | on | 3 | 1 | 2 | 0 | 1m1s |\n",
 		"## Fails with the gate on only\n\n- `a/b`: `TestNew`\n- `a/b`: `TestGone`\n",
 		"## Fails with the gate off, too\n\n- `a/b`: `TestUpstream`\n",
 		"## Not run on this series\n\n- `c`\n",
