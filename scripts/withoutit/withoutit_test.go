@@ -66,13 +66,14 @@ func TestCheck(t *testing.T) {
 		"as expected": {"gate-off", map[string]toolchain.Outcome{
 			"TestA": fail, "TestA/InFlight": fail, "TestA/other": pass, "TestB": unfinished, "TestC": pass, "TestC/InFlight": pass,
 		}, nil},
-		"one passes":           {"gate-off", map[string]toolchain.Outcome{"TestA": pass, "TestB": fail, "TestC": pass}, []string{"TestA passes, expected: fails"}},
-		"one is skipped":       {"gate-off", map[string]toolchain.Outcome{"TestA": skip, "TestB": fail, "TestC": pass}, []string{"TestA passes, expected: fails"}},
-		"a variant passes":     {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestA/InFlight": pass, "TestB": fail, "TestC": pass}, []string{"TestA/InFlight passes, expected: fails"}},
-		"one fails":            {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": fail}, []string{"TestC fails, expected: passes"}},
-		"one is missing":       {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestC": pass}, []string{"TestB did not run"}},
-		"one is new":           {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": pass, "TestE": fail}, []string{"TestE is not in the list"}},
-		"one is left out here": {"stock", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": fail}, nil},
+		"one passes":              {"gate-off", map[string]toolchain.Outcome{"TestA": pass, "TestB": fail, "TestC": pass}, []string{"TestA passes, expected: fails"}},
+		"one is skipped":          {"gate-off", map[string]toolchain.Outcome{"TestA": skip, "TestB": fail, "TestC": pass}, []string{"TestA passes, expected: fails"}},
+		"a variant passes":        {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestA/InFlight": pass, "TestB": fail, "TestC": pass}, []string{"TestA/InFlight passes, expected: fails"}},
+		"a nested variant passes": {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestA/x/InFlight": pass, "TestB": fail, "TestC": pass}, []string{"TestA/x/InFlight passes, expected: fails"}},
+		"one fails":               {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": fail}, []string{"TestC fails, expected: passes"}},
+		"one is missing":          {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestC": pass}, []string{"TestB did not run"}},
+		"one is new":              {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": pass, "TestE": fail}, []string{"TestE is not in the list"}},
+		"one is left out here":    {"stock", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": fail}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := e.Check(e.Suites[0], c.target, toolchain.TestResult{Tests: c.tests}); !slices.Equal(got, c.want) {
