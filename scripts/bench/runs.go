@@ -33,7 +33,7 @@ func Runs(tree, root string) []Run {
 			Bench: "^BenchmarkPerfScheduling$/^DynamicProvisioning(Object)?$/^" + nodes + "Nodes_", Args: []string{"-benchtime", "1ns"}, Repeat: 3,
 		})
 	}
-	// Where a figure decides, it is measured five times, policy by policy.
+	// Where a figure decides, it is measured several times, policy by policy.
 	queue := func(name, room, policies string, repeat int) Run {
 		return Run{
 			Name: "queue of pods, " + name, Dir: ours, Package: "./drain", Args: []string{"-benchtime", "1x"}, Repeat: repeat,
@@ -42,7 +42,7 @@ func Runs(tree, root string) []Run {
 	}
 	return append(runs,
 		queue("room for all", "plenty", "upstream|InFlight|confirmed", 5),
-		queue("tight room", "tight", "InFlight|confirmed", 5),
+		queue("tight room", "tight", "InFlight|confirmed", 3),
 		queue("whole objects", "plenty|tight", "Object", 1),
 		queue("tight room, upstream", "tight", "upstream", 1),
 		Run{Name: "pods that come and go", Dir: ours, Package: "./drain", Bench: "^BenchmarkChurn$", Args: []string{"-benchtime", "1x"}},
