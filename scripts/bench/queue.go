@@ -16,13 +16,16 @@ type Queue struct {
 
 // QueueResult is what a policy does with a queue.
 type QueueResult struct {
-	// Failed is the number of wrong decisions, Rate has the pods per second, and Took
+	// Failed tells the number of wrong decisions, Rate has the pods per second, and Took
 	// the time until the queue was empty, or how many pods were left.
 	Failed, Rate, Took string
 	// RateShare is what it reaches of upstream's rate, and Times how often its time is
 	// that of a driver which is never late.
 	RateShare, Times string
 }
+
+// notRun stands for a result that there is not.
+const notRun = "not run"
 
 var queuePolicies = []string{"upstream", "Object", "InFlight", "confirmed"}
 
@@ -56,7 +59,13 @@ func (r Report) queue(storage, capacity, room, delay string) Queue {
 			RateShare: r.share(own, name(capacity, delay, "upstream"), "pods/s"),
 			Times:     r.times(own, name("changing", "0s", policy)),
 		}
-		if left := r.plain(own, "pods-left"); left != "0" {
+		switch left := r.plain(own, "pods-left"); left {
+		case "0":
+			result.Failed += " failed"
+		case notRun:
+			result.Took, result.Times = "–", "–"
+		default:
+			result.Failed += " failed"
 			result.Took, result.Times = left+" left", "–"
 		}
 		q.Policies = append(q.Policies, result)
@@ -79,8 +88,8 @@ type Churn struct {
 	Policy string
 	// Kills says whether the scheduler was killed.
 	Kills string
-	// Failed is the number of wrong decisions, Waited the longest time that a pod
-	// waited beside free room, and Left the number of pods without a node at the end.
+	// Failed is the number of wrong decisions, Waited the longest time in seconds that a
+	// pod waited beside free room, and Left the number of pods without a node at the end.
 	Failed, Waited, Left string
 }
 
@@ -90,7 +99,7 @@ func (r Report) Churns() []Churn {
 	for _, kills := range []bool{false, true} {
 		for _, policy := range queuePolicies {
 			name := "Churn/kills=" + strconv.FormatBool(kills) + "/policy=" + policy
-			line := Churn{Policy: policy, Kills: "no", Failed: r.plain(name, "failed-provisions"), Waited: r.plain(name, "wait-s") + " s", Left: r.plain(name, "pods-left")}
+			line := Churn{Policy: policy, Kills: "no", Failed: r.plain(name, "failed-provisions"), Waited: r.plain(name, "wait-s"), Left: r.plain(name, "pods-left")}
 			if kills {
 				line.Kills = "twice"
 			}
@@ -104,7 +113,7 @@ func (r Report) Churns() []Churn {
 func (r Report) plain(name, unit string) string {
 	value, ok := r.Samples.Median(name, unit)
 	if !ok {
-		return "not run"
+		return notRun
 	}
 	return fmt.Sprintf("%.3g", value)
 }
