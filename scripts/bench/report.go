@@ -103,10 +103,10 @@ func (r Report) pass(nodes, claims, updates int) Pass {
 
 // Throughput is a line of the table of scheduler_perf.
 type Throughput struct {
-	Nodes                                 int
-	Untracked, Upstream, Object, InFlight string
+	Nodes                                            int
+	Untracked, Unchecked, Upstream, Object, InFlight string
 	// ObjectShare and InFlightShare are what the policies of the series reach of
-	// Untracked.
+	// Unchecked.
 	ObjectShare, InFlightShare string
 }
 
@@ -122,11 +122,12 @@ func (r Report) Throughputs() []Throughput {
 		lines = append(lines, Throughput{
 			Nodes:         nodes,
 			Untracked:     r.Samples.Show(name("untracked"), unit),
+			Unchecked:     r.Samples.Show(name("unchecked"), unit),
 			Upstream:      r.Samples.Show(name("gateoff"), unit),
 			Object:        r.Samples.Show(object, unit),
 			InFlight:      r.Samples.Show(name("gateon"), unit),
-			ObjectShare:   r.share(object, name("untracked"), unit),
-			InFlightShare: r.share(name("gateon"), name("untracked"), unit),
+			ObjectShare:   r.share(object, name("unchecked"), unit),
+			InFlightShare: r.share(name("gateon"), name("unchecked"), unit),
 		})
 	}
 	return lines

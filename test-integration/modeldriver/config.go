@@ -38,6 +38,9 @@ type Config struct {
 	WorstFit bool
 	// Untracked is a driver that does not publish its capacity.
 	Untracked bool
+	// Unchecked is a driver that publishes its capacity and does not ask the scheduler
+	// to look at it (CSIDriver.spec.storageCapacity is false).
+	Unchecked bool
 	// Rebuilding is a driver with CSIDriver.spec.volumeRebuilding. It rebuilds a volume
 	// when it is asked for it on a node that has no access: to attach it, if
 	// AttachRequired, or else because a pod with the volume has that node. Its volumes

@@ -167,7 +167,7 @@ func (d *Driver) Restart() {
 func (d *Driver) install(ctx context.Context) error {
 	driver := &storagev1.CSIDriver{
 		ObjectMeta: metav1.ObjectMeta{Name: d.config.Name},
-		Spec:       storagev1.CSIDriverSpec{AttachRequired: new(d.config.AttachRequired), StorageCapacity: new(!d.config.Untracked)},
+		Spec:       storagev1.CSIDriverSpec{AttachRequired: new(d.config.AttachRequired), StorageCapacity: new(!d.config.Untracked && !d.config.Unchecked)},
 	}
 	if d.config.Rebuilding {
 		driver.Spec.VolumeRebuilding = new(true)

@@ -68,11 +68,15 @@ func startDriver(tCtx ktesting.TContext, _ *scheduler.Scheduler, w *schedulerper
 	if err != nil {
 		return err
 	}
-	untracked, err := w.GetParam("untracked")
+	published, err := w.GetParam("published")
 	if err != nil {
 		return err
 	}
-	config := modeldriver.Config{Name: "perf.example.com", Classes: []string{class}, Untracked: untracked == 1, Bind: true}
+	checked, err := w.GetParam("checked")
+	if err != nil {
+		return err
+	}
+	config := modeldriver.Config{Name: "perf.example.com", Classes: []string{class}, Untracked: published == 0, Unchecked: checked == 0, Bind: true}
 	for _, node := range nodes.Items {
 		config.Segments = append(config.Segments, modeldriver.Segment{
 			Labels: map[string]string{corev1.LabelHostname: node.Labels[corev1.LabelHostname]},

@@ -13,7 +13,19 @@ import (
 	st "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/modeldriver"
 )
+
+// startAtHome starts a control plane, with nodes that have the pools of a driver, and
+// app on node-1 with a volume of this size.
+func startAtHome(t *testing.T, options clustertest.Options, size string, config modeldriver.Config) (*clustertest.Cluster, *modeldriver.Driver, *history) {
+	t.Helper()
+	c := start(t, options)
+	createNodes(c, len(config.Segments))
+	driver := c.StartDriver(config)
+	startApp(c, size)
+	return c, driver, observe(c, app.Claims[0])
+}
 
 // TestStaleSelectedNode: the node affinity of a volume counts, and not the node for
 // which the claim was provisioned, which is gone. The node is full of this volume.
@@ -68,11 +80,7 @@ func TestUncordonBeforeAffinity(t *testing.T) {
 }
 
 func testUncordonBeforeAffinity(t *testing.T, options clustertest.Options) {
-	c := start(t, options)
-	createNodes(c, 2)
-	driver := c.StartDriver(local([]int64{600}, []int64{100}))
-	startApp(c, "600Gi")
-	data := observe(c, "data-app-0")
+	c, driver, data := startAtHome(t, options, "600Gi", local([]int64{600}, []int64{100}))
 	drain(c)
 	expectAffinity(c, "data-app-0", "")
 	driver.Pause(true)
@@ -96,11 +104,7 @@ func testUncordonBeforeAffinity(t *testing.T, options clustertest.Options) {
 func TestAffinityBeforeCordon(t *testing.T) { clustertest.ForEachPolicy(t, testAffinityBeforeCordon) }
 
 func testAffinityBeforeCordon(t *testing.T, options clustertest.Options) {
-	c := start(t, options)
-	createNodes(c, 2)
-	driver := c.StartDriver(local([]int64{600}, []int64{100}))
-	startApp(c, "600Gi")
-	data := observe(c, "data-app-0")
+	c, driver, data := startAtHome(t, options, "600Gi", local([]int64{600}, []int64{100}))
 	driver.Pause(true)
 	c.DeletePod(app)
 	_, err := c.Client().CoreV1().PersistentVolumes().Patch(c, c.Volume("data-app-0").Name, types.MergePatchType, []byte(`{"spec": {"nodeAffinity": null}}`), metav1.PatchOptions{})
@@ -117,11 +121,7 @@ func testAffinityBeforeCordon(t *testing.T, options clustertest.Options) {
 func TestSurge(t *testing.T) { clustertest.ForEachPolicy(t, testSurge) }
 
 func testSurge(t *testing.T, options clustertest.Options) {
-	c := start(t, options)
-	createNodes(c, 2)
-	driver := c.StartDriver(local([]int64{100}, []int64{100}))
-	startApp(c, "100Gi")
-	data := observe(c, "data-app-0")
+	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{100}))
 	c.Cordon("node-1")
 	expectAffinity(c, "data-app-0", "")
 	surge := clustertest.Pod{Name: "surge", Claims: app.Claims}
@@ -140,11 +140,7 @@ func testSurge(t *testing.T, options clustertest.Options) {
 func TestTolerationPrefersHome(t *testing.T) { clustertest.ForEachPolicy(t, testTolerationPrefersHome) }
 
 func testTolerationPrefersHome(t *testing.T, options clustertest.Options) {
-	c := start(t, options)
-	createNodes(c, 2)
-	driver := c.StartDriver(local([]int64{100}, []int64{250}))
-	startApp(c, "100Gi")
-	data := observe(c, "data-app-0")
+	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{250}))
 	drain(c)
 	expectAffinity(c, "data-app-0", "")
 	tolerating := app
@@ -160,13 +156,9 @@ func testTolerationPrefersHome(t *testing.T, options clustertest.Options) {
 func TestRefusal(t *testing.T) { clustertest.ForEachPolicy(t, testRefusal) }
 
 func testRefusal(t *testing.T, options clustertest.Options) {
-	c := start(t, options)
-	createNodes(c, 3)
 	config := local([]int64{100}, []int64{100}, []int64{100})
 	config.RefreshDelay = time.Hour
-	driver := c.StartDriver(config)
-	startApp(c, "100Gi")
-	data := observe(c, "data-app-0")
+	c, driver, data := startAtHome(t, options, "100Gi", config)
 	driver.Resize(1, 0, -1<<30)
 	drain(c)
 	pod := preferring(app, "node-2")

@@ -217,15 +217,23 @@ func testConstantCapacity(t *testing.T, options clustertest.Options, confirming 
 	expectNoFailures(c, driver)
 }
 
+// zone is the label of nodes with the same storage.
+const zone = "topology.kubernetes.io/zone"
+
+// createZones creates two nodes in zone a, and two in zone b.
+func createZones(c *clustertest.Cluster) {
+	c.Helper()
+	for i, name := range []string{"a", "a", "b", "b"} {
+		c.CreateNode(fmt.Sprintf("node-%d", i+1), map[string]string{zone: name})
+	}
+}
+
 // TestZoneWideCapacity: all nodes of a zone share an object.
 func TestZoneWideCapacity(t *testing.T) { clustertest.ForEachPolicy(t, testZoneWideCapacity) }
 
 func testZoneWideCapacity(t *testing.T, options clustertest.Options) {
 	c := clustertest.StartWith(ktesting.Init(t), options)
-	const zone = "topology.kubernetes.io/zone"
-	for i, name := range []string{"a", "a", "b", "b"} {
-		c.CreateNode(fmt.Sprintf("node-%d", i+1), map[string]string{zone: name})
-	}
+	createZones(c)
 	driver := c.StartDriver(modeldriver.Config{Name: "zones.example.com", Classes: []string{class}, Segments: []modeldriver.Segment{
 		{Labels: map[string]string{zone: "a"}, Pools: modeldriver.GiB(119, 59)},
 		{Labels: map[string]string{zone: "b"}, Pools: modeldriver.GiB(60, 60)},
@@ -245,10 +253,7 @@ func TestTopologySpread(t *testing.T) { clustertest.ForEachPolicy(t, testTopolog
 
 func testTopologySpread(t *testing.T, options clustertest.Options) {
 	c := clustertest.StartWith(ktesting.Init(t), options)
-	const zone = "topology.kubernetes.io/zone"
-	for i, name := range []string{"a", "a", "b", "b"} {
-		c.CreateNode(fmt.Sprintf("node-%d", i+1), map[string]string{zone: name})
-	}
+	createZones(c)
 	driver := c.StartDriver(modeldriver.Config{Name: "zones.example.com", Classes: []string{class}, Segments: []modeldriver.Segment{
 		{Labels: map[string]string{zone: "a"}, Pools: modeldriver.GiB(119, 59)},
 		{Labels: map[string]string{zone: "b"}, Pools: modeldriver.GiB(60, 60, 60, 60)},
