@@ -23,6 +23,7 @@ help: ## List the verbs
 	@echo "  PATCH=REGEXP        prove: only these patches"
 	@echo "  SINCE=COMMIT        prove: only patches that are not those of a commit"
 	@echo "  REPORT_ONLY=1       bench: write the report again from the last results"
+	@echo "  PROJECT=NAME        edit, rebase: a folder of patches/; kubernetes"
 	@echo "  BASE=v…             rebase: the base to move to"
 	@echo "  FORECAST=1          rebase: go on after a conflict"
 	@echo "  SCOPE=all           codegen: run every generator"
@@ -57,21 +58,21 @@ e2e: ## Bring up a cluster, run the end-to-end tests on it, end it
 bench: ## Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks
 	@$(CAPACITYV2) bench $(if $(ONLY),--only='$(ONLY)') $(if $(REPORT_ONLY),--report-only)
 
-tree: ## Assemble the pinned base, verified and committed
+tree: ## Assemble the pinned bases, verified and committed
 	@$(CAPACITYV2) tree
 
-apply: ## Put the series on the base, one commit per patch
+apply: ## Put each series on its base, one commit per patch
 	@$(CAPACITYV2) apply
 
-export: ## Write the tree's commits back as patch files
+export: ## Write the commits of the trees back as patch files
 	@$(CAPACITYV2) export
 
 edit: ## A shell in the applied tree; on exit, save (export) or discard
-	@$(CAPACITYV2) edit
+	@$(CAPACITYV2) edit $(if $(PROJECT),--project=$(PROJECT))
 
 rebase: ## Move the series to another base: make rebase BASE=v1.38.0-alpha.0
 	@$(if $(BASE),,$(error BASE is not set. Expected: a tag of Kubernetes. Run: make rebase BASE=v1.37.1))
-	@$(CAPACITYV2) rebase $(BASE) $(if $(FORECAST),--forecast)
+	@$(CAPACITYV2) rebase $(BASE) $(if $(PROJECT),--project=$(PROJECT)) $(if $(FORECAST),--forecast)
 
 lint: ## Check the series without a source tree; shellcheck, gofmt, vet, staticcheck
 	@$(CAPACITYV2) lint

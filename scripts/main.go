@@ -87,15 +87,22 @@ func root() *cobra.Command {
 	verb("tree", "Assemble the pinned base, from Go modules or from the checkout that --kubernetes-src names", app.Tree)
 	verb("apply", "Put the series on the base tree, one commit per patch", app.Apply)
 	verb("export", "Write the tree's commits back as patch files; unchanged patches stay untouched", app.Export)
-	verb("edit", "Open a shell in the applied tree; save (export) or discard when it ends", func(ctx context.Context) error { return app.Edit(ctx, os.Stdin) })
+	var project string
+	projectFlag := func(c *cobra.Command) {
+		c.Flags().StringVar(&project, "project", workspace.Kubernetes, "upstream project, a folder of patches/")
+	}
+	projectFlag(verb("edit", "Open a shell in the applied tree; save (export) or discard when it ends", func(ctx context.Context) error { return app.Edit(ctx, project, os.Stdin) }))
 
 	var forecast bool
 	rebase := &cobra.Command{
 		Use: "rebase VERSION", Short: "Move the series to another base with 3-way, and tell the outcome of each patch", Args: cobra.ExactArgs(1),
 		Example: "  capacityv2 rebase v1.38.0-alpha.0 --forecast",
-		RunE:    func(c *cobra.Command, args []string) error { return app.Rebase(c.Context(), args[0], forecast) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return app.Rebase(c.Context(), project, args[0], forecast)
+		},
 	}
 	rebase.Flags().BoolVar(&forecast, "forecast", false, "go on after a conflict, without the patch, to tell the outcome of every one")
+	projectFlag(rebase)
 	cmd.AddCommand(rebase)
 
 	verb("lint", "Check the series without a source tree, and our own code", app.Lint)

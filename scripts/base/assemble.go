@@ -17,13 +17,19 @@ import (
 // execute bits (restored for files that start with #!), and nested modules
 // (hack/tools, which code generation replaces). The zip's vendor/ holds only
 // OWNERS; it is removed, because the go command would take it for a vendor folder.
-func assemble(ctx context.Context, pin, version, dst string, log io.Writer) error {
-	staging, err := StagingVersion(version)
+func assemble(ctx context.Context, o Options, dst string, log io.Writer) error {
+	var staging string
+	if o.Staging {
+		var err error
+		if staging, err = StagingVersion(o.Version); err != nil {
+			return err
+		}
+	}
+	main, err := download(ctx, o.Pin, log, []string{o.Module + "@" + o.Version})
 	if err != nil {
 		return err
 	}
-	main, err := download(ctx, pin, log, []string{MainModule + "@" + version})
-	if err != nil {
+	if err := copyTree(ctx, main[0].Dir, dst); err != nil || !o.Staging {
 		return err
 	}
 	names, err := stagingModules(main[0].Dir)
@@ -34,11 +40,8 @@ func assemble(ctx context.Context, pin, version, dst string, log io.Writer) erro
 	for _, n := range names {
 		queries = append(queries, n+"@"+staging)
 	}
-	mods, err := download(ctx, pin, log, queries)
+	mods, err := download(ctx, o.Pin, log, queries)
 	if err != nil {
-		return err
-	}
-	if err := copyTree(ctx, main[0].Dir, dst); err != nil {
 		return err
 	}
 	for _, m := range mods {

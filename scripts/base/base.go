@@ -1,4 +1,4 @@
-// Package base makes the Kubernetes tree that the series applies to: from
+// Package base makes the tree of a project that its series applies to: from
 // pinned Go modules, or from the user's git checkout at the tag, verified and
 // committed so that its hashes are the same everywhere.
 package base
@@ -29,8 +29,15 @@ const date = "2026-01-01T00:00:00Z"
 
 // Options say where the base comes from.
 type Options struct {
+	Title   string // what people call the project
+	Module  string // path of its main module
 	Pin     string // folder with the go.mod and go.sum of the base
-	Version string // tag of Kubernetes
+	Version string // tag of the project
+	// Staging says that the modules below staging/src are part of the tree.
+	Staging bool
+	// Workspace is a folder with the go.work and go.work.sum that the tree gets. It may
+	// be missing: Kubernetes has its own.
+	Workspace string
 	// Checkout is the user's git checkout (KUBERNETES_SRC). Empty: Go modules.
 	Checkout string
 }
@@ -40,7 +47,10 @@ type Options struct {
 func Ensure(ctx context.Context, dir string, o Options, s *progress.Step) error {
 	repo := gitrepo.Open(dir, s.Log)
 	if _, err := os.Lstat(dir); err == nil {
-		return check(ctx, repo, o)
+		if err := check(ctx, repo, o); err != nil {
+			return err
+		}
+		return addWorkspace(dir, o.Workspace)
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
@@ -54,18 +64,21 @@ func Ensure(ctx context.Context, dir string, o Options, s *progress.Step) error 
 		return err
 	}
 	modules := filepath.Join(tmp, "modules")
-	s.Sayf("fetching and checking %s and its staging modules", o.Version)
-	if err := assemble(ctx, o.Pin, o.Version, modules, s.Log); err != nil {
+	s.Sayf("fetching and checking %s %s", o.Title, o.Version)
+	if err := assemble(ctx, o, modules, s.Log); err != nil {
 		return err
 	}
 	made := modules
 	if o.Checkout == "" {
-		err = commit(ctx, gitrepo.Open(modules, s.Log), o.Version)
+		err = commit(ctx, gitrepo.Open(modules, s.Log), o)
 	} else {
 		made = filepath.Join(tmp, "checkout")
 		err = clone(ctx, o, modules, made, s)
 	}
 	if err != nil {
+		return err
+	}
+	if err := addWorkspace(made, o.Workspace); err != nil {
 		return err
 	}
 	return os.Rename(made, dir)
@@ -99,7 +112,7 @@ func (o Options) source() string {
 }
 
 // commit makes the assembled files a repository with one commit.
-func commit(ctx context.Context, repo gitrepo.Repo, version string) error {
+func commit(ctx context.Context, repo gitrepo.Repo, o Options) error {
 	if err := repo.Git(ctx, "init", "--quiet", "--initial-branch="+branch); err != nil {
 		return err
 	}
@@ -107,17 +120,20 @@ func commit(ctx context.Context, repo gitrepo.Repo, version string) error {
 	if err := writeInfo(repo.Dir, "attributes", "* -text\n"); err != nil {
 		return err
 	}
+	if err := writeInfo(repo.Dir, "exclude", "/"+workspaceFile+"\n/"+workspaceFile+".sum\n"); err != nil {
+		return err
+	}
 	if err := repo.Git(ctx, "add", "--all", "--force", "."); err != nil {
 		return err
 	}
-	if err := repo.GitAt(ctx, date, "commit", "--quiet", "--no-verify", "--message", "Kubernetes "+version); err != nil {
+	if err := repo.GitAt(ctx, date, "commit", "--quiet", "--no-verify", "--message", o.Title+" "+o.Version); err != nil {
 		return err
 	}
 	// Upstream's version scripts describe HEAD by its tag.
-	if err := repo.Git(ctx, "tag", version); err != nil {
+	if err := repo.Git(ctx, "tag", o.Version); err != nil {
 		return err
 	}
-	return mark(ctx, repo, Options{Version: version})
+	return mark(ctx, repo, Options{Version: o.Version})
 }
 
 // mark records the base at HEAD.
@@ -167,5 +183,11 @@ func AddWorktree(ctx context.Context, repo gitrepo.Repo, dir, rev string) error 
 	if err := repo.Git(ctx, "worktree", "prune"); err != nil {
 		return err
 	}
-	return repo.Git(ctx, "worktree", "add", "--quiet", "--force", "--detach", dir, rev)
+	if err := repo.Git(ctx, "worktree", "add", "--quiet", "--force", "--detach", dir, rev); err != nil {
+		return err
+	}
+	if tracked, err := repo.Output(ctx, "ls-files", "--", workspaceFile); err != nil || tracked != "" {
+		return err
+	}
+	return addWorkspace(dir, repo.Dir)
 }

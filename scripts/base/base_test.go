@@ -104,7 +104,7 @@ func TestEnsureFromModules(t *testing.T) {
 	var heads []string
 	for range 2 {
 		dir := filepath.Join(t.TempDir(), "tree")
-		o := Options{Pin: pin, Version: "v1.37.1"}
+		o := Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Staging: true, Pin: pin, Version: "v1.37.1"}
 		if err := ensure(t, dir, o); err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestEnsureRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pin := proxy(t)
 			dir := filepath.Join(t.TempDir(), "work", "tree")
-			o := Options{Pin: pin, Version: "v1.37.1"}
+			o := Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Staging: true, Pin: pin, Version: "v1.37.1"}
 			tc.prepare(t, pin, dir, &o)
 			before, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), "*"))
 			err := ensure(t, dir, o)
@@ -186,7 +186,7 @@ func TestEnsureRefuses(t *testing.T) {
 
 func TestEnsureNoticesAChangedModuleCache(t *testing.T) {
 	pin := proxy(t)
-	o := Options{Pin: pin, Version: "v1.37.1"}
+	o := Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Staging: true, Pin: pin, Version: "v1.37.1"}
 	if err := ensure(t, filepath.Join(t.TempDir(), "tree"), o); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestEnsureFromCheckout(t *testing.T) {
 	t.Run("as released", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "tree")
 		src := checkout(t, nil)
-		if err := ensure(t, dir, Options{Pin: pin, Version: "v1.37.1", Checkout: src}); err != nil {
+		if err := ensure(t, dir, Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Staging: true, Pin: pin, Version: "v1.37.1", Checkout: src}); err != nil {
 			t.Fatal(err)
 		}
 		got, err := gitrepo.Open(dir, nil).Rev(context.Background(), Ref)
@@ -263,7 +263,7 @@ func TestEnsureFromCheckout(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			o := Options{Pin: pin, Version: "v1.37.1", Checkout: src}
+			o := Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Staging: true, Pin: pin, Version: "v1.37.1", Checkout: src}
 			err := ensure(t, filepath.Join(t.TempDir(), "tree"), o)
 			if !progress.IsRefusal(err) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want a refusal that holds %q", err, tc.want)
@@ -271,7 +271,7 @@ func TestEnsureFromCheckout(t *testing.T) {
 		})
 	}
 	t.Run("not a checkout", func(t *testing.T) {
-		err := ensure(t, filepath.Join(t.TempDir(), "tree"), Options{Pin: pin, Version: "v1.37.1", Checkout: t.TempDir()})
+		err := ensure(t, filepath.Join(t.TempDir(), "tree"), Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Staging: true, Pin: pin, Version: "v1.37.1", Checkout: t.TempDir()})
 		if !progress.IsRefusal(err) || !strings.Contains(err.Error(), "is not the top of a git checkout") {
 			t.Errorf("got %v, want a refusal", err)
 		}

@@ -21,9 +21,6 @@ import (
 	"capacityv2.internal/scripts/toolchain"
 )
 
-// MainModule is the module of the main tree.
-const MainModule = "k8s.io/kubernetes"
-
 // downloaded is one module in the module cache.
 type downloaded struct {
 	Path, Version string
@@ -32,8 +29,8 @@ type downloaded struct {
 	Error         string
 }
 
-// PinnedVersion returns the version of Kubernetes that the pin folder requires.
-func PinnedVersion(pin string) (string, error) {
+// PinnedVersion returns the version of the module that the pin folder requires.
+func PinnedVersion(pin, module string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(pin, "go.mod"))
 	if err != nil {
 		return "", err
@@ -43,11 +40,11 @@ func PinnedVersion(pin string) (string, error) {
 		return "", err
 	}
 	for _, r := range f.Require {
-		if r.Mod.Path == MainModule {
+		if r.Mod.Path == module {
 			return r.Mod.Version, nil
 		}
 	}
-	return "", fmt.Errorf("%s/go.mod requires no %s", pin, MainModule)
+	return "", fmt.Errorf("%s/go.mod requires no %s", pin, module)
 }
 
 // StagingVersion returns the version of the staging modules that belong to a

@@ -53,12 +53,15 @@ type Result struct {
 
 	// written are the tracked files that a generator wrote anew, changed or not.
 	written map[string]bool
+	// from is the folder in which they were written, tree where they belong.
+	from string
+	tree gitrepo.Repo
 }
 
 // Run regenerates the committed tree at HEAD. It refuses a tree with changes
 // that are not committed, unless a generator writes those files anyway.
 func Run(ctx context.Context, ws workspace.Workspace, scope Scope, r *progress.Reporter) (*Result, error) {
-	c := &checkout{dir: filepath.Join(ws.Work, "codegen"), tree: gitrepo.Open(ws.Tree(), nil)}
+	c := &checkout{dir: ws.Tree() + "-codegen", tree: gitrepo.Open(ws.Tree(), nil)}
 	if err := c.refuseDirty(ctx); err != nil {
 		return nil, err
 	}
@@ -110,7 +113,7 @@ func Run(ctx context.Context, ws workspace.Workspace, scope Scope, r *progress.R
 	for _, sc := range scripts {
 		tasks = append(tasks, progress.Task{Name: sc.title(), Do: func(ctx context.Context, s *progress.Step) error { return c.run(ctx, sc, s) }})
 	}
-	res := &Result{}
+	res := &Result{from: c.dir, tree: c.tree}
 	tasks = append(tasks, progress.Task{Name: "compare with what is committed", Do: func(ctx context.Context, s *progress.Step) error {
 		after, err := c.stat(ctx)
 		if err != nil {
@@ -132,22 +135,24 @@ func Run(ctx context.Context, ws workspace.Workspace, scope Scope, r *progress.R
 	return res, r.Run(ctx, tasks...)
 }
 
+// Tree is the folder of the tree that the files belong to.
+func (res *Result) Tree() string { return res.tree.Dir }
+
 // Verify refuses generated code that differs from what the generators write.
-func Verify(ctx context.Context, ws workspace.Workspace, scope Scope, r *progress.Reporter) error {
-	res, err := Run(ctx, ws, scope, r)
-	if err != nil || len(res.Changed) == 0 {
-		return err
+func (res *Result) Verify() error {
+	if len(res.Changed) == 0 {
+		return nil
 	}
 	return progress.Refuse(
 		fmt.Sprintf("generated code differs from what upstream's generators write (%d files):\n%s", len(res.Changed), res.Diff),
 		"committed == regenerated", "make codegen, and commit what it changes in a patch of Class: generated")
 }
 
-// CopyBack puts what res changed into the tree's working copy, for the user to
+// CopyBack puts what was changed into the tree's working copy, for the user to
 // commit. Uncommitted changes of generated files that the generators do not
 // confirm are undone.
-func CopyBack(ctx context.Context, ws workspace.Workspace, res *Result) error {
-	tree := gitrepo.Open(ws.Tree(), nil)
+func (res *Result) CopyBack(ctx context.Context) error {
+	tree := res.tree
 	head, err := tree.Rev(ctx, "HEAD")
 	if err != nil {
 		return err
@@ -166,7 +171,7 @@ func CopyBack(ctx context.Context, ws workspace.Workspace, res *Result) error {
 		}
 	}
 	for _, p := range paths {
-		from, to := filepath.Join(ws.Work, "codegen", p), filepath.Join(ws.Tree(), p)
+		from, to := filepath.Join(res.from, p), filepath.Join(tree.Dir, p)
 		b, err := os.ReadFile(from)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = os.Remove(to)

@@ -160,7 +160,7 @@ func TestChangesAndCopyBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res := &Result{written: written(before, after)}
+	res := &Result{written: written(before, after), from: c.dir, tree: c.tree}
 	if res.Head, err = c.repo().Rev(ctx, "HEAD"); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestChangesAndCopyBack(t *testing.T) {
 	if !slices.Equal(res.Changed, want) || !strings.Contains(res.Diff, "+package a // new") || !strings.Contains(res.Diff, "+package b") {
 		t.Fatalf("changed %q, want %q; diff:\n%s", res.Changed, want, res.Diff)
 	}
-	if err := CopyBack(ctx, ws, res); err != nil {
+	if err := res.CopyBack(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if dirty, err := dirtyPaths(ctx, c.tree); err != nil || !slices.Equal(dirty, want) {
@@ -190,15 +190,15 @@ func TestChangesAndCopyBack(t *testing.T) {
 	if err := c.repo().Git(ctx, "reset", "--quiet", "--hard"); err != nil {
 		t.Fatal(err)
 	}
-	res = &Result{Head: res.Head, written: map[string]bool{"pkg/a/zz_generated.deepcopy.go": true}}
-	if err := CopyBack(ctx, ws, res); err != nil {
+	res = &Result{from: c.dir, tree: c.tree, Head: res.Head, written: map[string]bool{"pkg/a/zz_generated.deepcopy.go": true}}
+	if err := res.CopyBack(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if !sameFile(filepath.Join(c.dir, "pkg/a/zz_generated.deepcopy.go"), filepath.Join(ws.Tree(), "pkg/a/zz_generated.deepcopy.go")) {
 		t.Error("a stale copy stays in the tree")
 	}
 	res.Head = strings.Repeat("0", 40)
-	if err := CopyBack(ctx, ws, res); !progress.IsRefusal(err) {
+	if err := res.CopyBack(ctx); !progress.IsRefusal(err) {
 		t.Errorf("another HEAD: %v, want a refusal", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"capacityv2.internal/scripts/codegen/generated"
+	"capacityv2.internal/scripts/gitrepo"
 )
 
 // Limits of the diff for people; the step's log has all of it.
@@ -67,16 +68,20 @@ func written(before, after map[string]stamp) map[string]bool {
 // changes returns the paths that differ from HEAD, and the beginning of each
 // difference. The whole diff goes to log.
 func (c *checkout) changes(ctx context.Context, log io.Writer) ([]string, string, error) {
-	ignore := []string{"-c", "core.excludesFile=" + c.output("exclude")}
-	paths, err := dirtyPaths(ctx, c.repo(), ignore...)
+	return diffOf(ctx, c.repo(), log, "-c", "core.excludesFile="+c.output("exclude"))
+}
+
+// diffOf returns the changed paths of a work tree, and the beginning of the changes.
+func diffOf(ctx context.Context, repo gitrepo.Repo, log io.Writer, ignore ...string) ([]string, string, error) {
+	paths, err := dirtyPaths(ctx, repo, ignore...)
 	if err != nil || len(paths) == 0 {
 		return nil, "", err
 	}
 	// New files have a diff only when git knows of them.
-	if err := c.repo().Git(ctx, append(ignore, "add", "--all", "--intent-to-add", ".")...); err != nil {
+	if err := repo.Git(ctx, append(ignore, "add", "--all", "--intent-to-add", ".")...); err != nil {
 		return nil, "", err
 	}
-	diff, err := c.repo().Output(ctx, "diff", "--no-color", "--no-ext-diff", "--no-renames", "--unified=1", "HEAD")
+	diff, err := repo.Output(ctx, "diff", "--no-color", "--no-ext-diff", "--no-renames", "--unified=1", "HEAD")
 	if err != nil {
 		return nil, "", err
 	}

@@ -16,11 +16,11 @@ import (
 	"capacityv2.internal/scripts/series"
 )
 
-// stagingDir is where the main tree has the source of the staging modules.
-const stagingDir = "staging/src/"
+// StagingDir is where a tree has the source of its staging modules.
+const StagingDir = "staging/src/"
 
 // listHeader is the comment of the list.
-const listHeader = `# The staging modules that the series changes, and that another Go module has to
+const listHeader = `# The modules that the series change, and that another Go module has to
 # override to build against it. Written by make export, checked by make lint.
 `
 
@@ -29,12 +29,21 @@ type list struct {
 	Modules []string `json:"modules"`
 }
 
-// Modules returns the paths of the staging modules that the patches change,
-// sorted.
-func Modules(patches []series.Patch) []string {
+// Module is one that a series changes.
+type Module struct {
+	Path string
+	// Tree is the repository with its source: at HEAD, not in the work tree. Folder
+	// is where, "" for the top.
+	Tree, Folder string
+	// Version is the published one that it is made from, such as v0.37.1.
+	Version string
+}
+
+// Staging returns the paths of the staging modules that the patches change, sorted.
+func Staging(patches []series.Patch) []string {
 	var modules []string
 	for _, path := range series.Paths(patches) {
-		rest, ok := strings.CutPrefix(path, stagingDir)
+		rest, ok := strings.CutPrefix(path, StagingDir)
 		if !ok {
 			continue
 		}
@@ -48,9 +57,8 @@ func Modules(patches []series.Patch) []string {
 	return slices.Compact(modules)
 }
 
-// CheckList refuses a list at path that is not the one of the patches. It needs
-// no source tree.
-func CheckList(path string, patches []series.Patch) error {
+// CheckList refuses a list at path that is another one. It needs no source tree.
+func CheckList(path string, modules []string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return progress.Refuse("no list of the overridden modules: "+err.Error(), path, "make export")
@@ -59,19 +67,19 @@ func CheckList(path string, patches []series.Patch) error {
 	if err := yaml.UnmarshalStrict(b, &l); err != nil {
 		return progress.Refuse(fmt.Sprintf("%s: %v", path, err), "the file that make export writes", "make export")
 	}
-	if want := Modules(patches); !slices.Equal(l.Modules, want) {
+	if !slices.Equal(l.Modules, modules) {
 		return progress.Refuse(
 			fmt.Sprintf("%s lists %s", path, names(l.Modules)),
-			"the staging modules that the patches change: "+names(want),
+			"the modules that the patches change: "+names(modules),
 			"make export")
 	}
 	return nil
 }
 
-// WriteList writes the list of the patches to path, and leaves a file that is
-// right already as it is.
-func WriteList(path string, patches []series.Patch) error {
-	b, err := yaml.Marshal(list{Modules: Modules(patches)})
+// WriteList writes the list to path, and leaves a file that is right already as it
+// is.
+func WriteList(path string, modules []string) error {
+	b, err := yaml.Marshal(list{Modules: modules})
 	if err != nil {
 		return err
 	}

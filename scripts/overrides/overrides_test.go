@@ -29,7 +29,7 @@ func patch(paths ...string) series.Patch {
 	return p
 }
 
-func TestModules(t *testing.T) {
+func TestStaging(t *testing.T) {
 	for name, tc := range map[string]struct {
 		patches []series.Patch
 		want    []string
@@ -39,7 +39,7 @@ func TestModules(t *testing.T) {
 		"beside a module": {[]series.Patch{patch("staging/README.md", "staging/src/k8s.io/OWNERS")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Modules(tc.patches); !slices.Equal(got, tc.want) {
+			if got := Staging(tc.patches); !slices.Equal(got, tc.want) {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
@@ -47,25 +47,25 @@ func TestModules(t *testing.T) {
 }
 
 func TestCheckList(t *testing.T) {
-	patches := []series.Patch{patch("staging/src/k8s.io/api/storage/v1/types.go")}
+	modules := []string{"k8s.io/api"}
 	path := filepath.Join(t.TempDir(), "modules.yaml")
-	if err := CheckList(path, patches); !progress.IsRefusal(err) {
+	if err := CheckList(path, modules); !progress.IsRefusal(err) {
 		t.Errorf("no list: %v, want a refusal", err)
 	}
-	if err := WriteList(path, patches); err != nil {
+	if err := WriteList(path, modules); err != nil {
 		t.Fatal(err)
 	}
-	if err := CheckList(path, patches); err != nil {
+	if err := CheckList(path, modules); err != nil {
 		t.Errorf("written list: %v", err)
 	}
-	err := CheckList(path, append(patches, patch("staging/src/k8s.io/client-go/a.go")))
+	err := CheckList(path, append(modules, "k8s.io/client-go"))
 	if !progress.IsRefusal(err) || !strings.Contains(err.Error(), "k8s.io/api, k8s.io/client-go") {
 		t.Errorf("list without client-go: %v, want a refusal that names both", err)
 	}
 	if err := os.WriteFile(path, []byte("module: []\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := CheckList(path, patches); !progress.IsRefusal(err) {
+	if err := CheckList(path, modules); !progress.IsRefusal(err) {
 		t.Errorf("wrong key: %v, want a refusal", err)
 	}
 }
@@ -153,24 +153,25 @@ func write(t *testing.T, o Options) (Result, error) {
 
 func TestWrite(t *testing.T) {
 	tree := newTree(t, "package v1\n")
-	o := Options{Tree: tree, Modules: []string{"k8s.io/api"}, Version: "v0.37.1", Revision: 2, Out: filepath.Join(t.TempDir(), "out")}
+	api := Module{Path: "k8s.io/api", Tree: tree, Folder: "staging/src/k8s.io/api", Version: "v0.37.1"}
+	o := Options{Modules: []Module{api}, Revision: 2, Out: filepath.Join(t.TempDir(), "out")}
 	first, err := write(t, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(first.Version, "v0.37.1-capacityv2.2.h") {
-		t.Errorf("version %s", first.Version)
+	if !strings.HasPrefix(first.Overrides[0].Version, "v0.37.1-capacityv2.2.h") {
+		t.Errorf("version %s", first.Overrides[0].Version)
 	}
-	if err := module.Check("k8s.io/api", first.Version); err != nil {
+	if err := module.Check("k8s.io/api", first.Overrides[0].Version); err != nil {
 		t.Errorf("version: %v", err)
 	}
-	if module.IsPseudoVersion(first.Version) {
-		t.Errorf("%s is a pseudo-version", first.Version)
+	if module.IsPseudoVersion(first.Overrides[0].Version) {
+		t.Errorf("%s is a pseudo-version", first.Overrides[0].Version)
 	}
 
-	zipped := filepath.Join(first.Proxy(), "k8s.io/api/@v", first.Version+".zip")
+	zipped := filepath.Join(first.Proxy(), "k8s.io/api/@v", first.Overrides[0].Version+".zip")
 	unpacked := filepath.Join(t.TempDir(), "api")
-	if err := zip.Unzip(unpacked, module.Version{Path: "k8s.io/api", Version: first.Version}, zipped); err != nil {
+	if err := zip.Unzip(unpacked, module.Version{Path: "k8s.io/api", Version: first.Overrides[0].Version}, zipped); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
@@ -199,27 +200,27 @@ func TestWrite(t *testing.T) {
 		t.Errorf("a second run wrote other bytes:\n%s\nbefore:\n%s", after, before)
 	}
 
-	o.Tree = newTree(t, "package v1 // changed\n")
+	o.Modules[0].Tree = newTree(t, "package v1 // changed\n")
 	o.Out = filepath.Join(t.TempDir(), "changed")
 	second, err := write(t, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second.Version == first.Version {
-		t.Errorf("changed content has the version %s too: the go command would not read it", first.Version)
+	if second.Overrides[0].Version == first.Overrides[0].Version {
+		t.Errorf("changed content has the version %s too: the go command would not read it", first.Overrides[0].Version)
 	}
 }
 
 func TestWriteRefuses(t *testing.T) {
 	tree := newTree(t, "package v1\n")
 	for name, o := range map[string]Options{
-		"no tree":    {Tree: t.TempDir(), Modules: []string{"k8s.io/api"}},
-		"no modules": {Tree: tree},
-		"unknown":    {Tree: tree, Modules: []string{"k8s.io/nothing"}},
+		"no tree":    {Modules: []Module{{Path: "k8s.io/api", Tree: t.TempDir(), Folder: "staging/src/k8s.io/api", Version: "v0.37.1"}}},
+		"no modules": {},
+		"unknown":    {Modules: []Module{{Path: "k8s.io/nothing", Tree: tree, Folder: "staging/src/k8s.io/nothing", Version: "v0.37.1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parent := t.TempDir()
-			o.Version, o.Out = "v0.37.1", filepath.Join(parent, "out")
+			o.Out = filepath.Join(parent, "out")
 			if _, err := write(t, o); !progress.IsRefusal(err) {
 				t.Errorf("%v, want a refusal", err)
 			}
@@ -232,9 +233,11 @@ func TestWriteRefuses(t *testing.T) {
 
 func TestLines(t *testing.T) {
 	r := Result{
-		Version:   "v0.37.1-capacityv2.1.habc",
-		Overrides: []Override{{Path: "k8s.io/api", Sum: "h1:a", GoModSum: "h1:b"}},
-		o:         Options{Tree: "/tree", Out: "/out"},
+		Overrides: []Override{{
+			Module:  Module{Path: "k8s.io/api", Tree: "/tree", Folder: "staging/src/k8s.io/api"},
+			Version: "v0.37.1-capacityv2.1.habc", Sum: "h1:a", GoModSum: "h1:b",
+		}},
+		out: "/out",
 	}
 	for _, tc := range []struct{ name, got, want string }{
 		{"replace", r.Replace(), "replace (\n\tk8s.io/api => k8s.io/api v0.37.1-capacityv2.1.habc\n)\n"},

@@ -27,13 +27,8 @@ const digestLength = 12
 
 // Options say what to write.
 type Options struct {
-	// Tree is the patched tree. Its HEAD counts, not its work tree.
-	Tree string
-	// Modules are the paths of the modules to override, see [Modules].
-	Modules []string
-	// Version is the published version of the staging modules, such as v0.37.1.
-	Version string
-	// Revision counts the releases of the series on that version.
+	Modules []Module
+	// Revision counts the releases of the series.
 	Revision int
 	// Out is the folder to write; what is in it is replaced.
 	Out string
@@ -41,34 +36,30 @@ type Options struct {
 
 // Override is one module in the proxy.
 type Override struct {
-	Path string
+	Module
+	// Version is that of the override.
+	Version string
 	// Sum and GoModSum are the hashes that go.sum wants.
 	Sum, GoModSum string
 }
 
 // Result is what was written.
 type Result struct {
-	// Version is that of every override.
-	Version   string
 	Overrides []Override
 
-	o Options
+	out string
 }
 
 // Proxy is the folder with the module proxy.
-func (r Result) Proxy() string { return filepath.Join(r.o.Out, "goproxy") }
+func (r Result) Proxy() string { return filepath.Join(r.out, "goproxy") }
 
 // Write writes the module proxy and the lines to paste into the folder Out. The
 // same HEAD gives the same bytes.
 func Write(ctx context.Context, o Options, s *progress.Step) (Result, error) {
-	repo := gitrepo.Open(o.Tree, s.Log)
-	if !repo.Exists() {
-		return Result{}, progress.Refuse("no tree at "+o.Tree, "the tree with the series", "make apply")
-	}
 	if len(o.Modules) == 0 {
-		return Result{}, progress.Refuse("the series changes no staging module", "a module to override", "")
+		return Result{}, progress.Refuse("the series change no module", "a module to override", "")
 	}
-	version, date, err := version(ctx, repo, o)
+	digest, err := digest(ctx, o.Modules, s.Log)
 	if err != nil {
 		return Result{}, err
 	}
@@ -85,18 +76,17 @@ func Write(ctx context.Context, o Options, s *progress.Step) (Result, error) {
 	}
 
 	// Written beside Out first: a failure leaves no half proxy.
-	made := Result{Version: version, o: o}
-	made.o.Out = tmp
-	for _, path := range o.Modules {
-		s.Sayf("%s %s", path, version)
-		override, err := made.add(ctx, repo, path, date)
-		if err != nil {
-			return Result{}, fmt.Errorf("%s: %w", path, err)
+	made := Result{out: tmp}
+	for _, m := range o.Modules {
+		override := Override{Module: m, Version: version(m.Version, o.Revision, digest)}
+		s.Sayf("%s %s", m.Path, override.Version)
+		if err := made.add(ctx, &override, s.Log); err != nil {
+			return Result{}, fmt.Errorf("%s: %w", m.Path, err)
 		}
 		made.Overrides = append(made.Overrides, override)
 	}
 	result := made
-	result.o.Out = o.Out
+	result.out = o.Out
 	if err := result.writeLines(tmp); err != nil {
 		return Result{}, err
 	}
@@ -106,82 +96,99 @@ func Write(ctx context.Context, o Options, s *progress.Step) (Result, error) {
 	return result, os.Rename(tmp, o.Out)
 }
 
-// version returns the version of the overrides, and the date of the tree's HEAD.
+// version returns the version of an override.
 //
 // It is a pre-release of the published version: Go module versions have no
 // build metadata. It sorts below the published one, so it is used where a
 // replace line asks for it and nowhere else. It ends with a hash of the content,
 // because the go command never looks at a version again that it has in its
 // cache: new content needs a new version.
-func version(ctx context.Context, repo gitrepo.Repo, o Options) (string, time.Time, error) {
+func version(published string, revision int, digest string) string {
+	// A letter in front: an identifier of digits must not begin with 0.
+	return fmt.Sprintf("%s-capacityv2.%d.h%s", published, revision, digest)
+}
+
+// digest is a hash of the content of all modules.
+func digest(ctx context.Context, modules []Module, log io.Writer) (string, error) {
 	hash := sha256.New()
-	for _, path := range o.Modules {
-		tree, err := repo.Rev(ctx, "HEAD:"+stagingDir+path)
-		if err != nil {
-			return "", time.Time{}, progress.Refuse("the tree's HEAD has no "+stagingDir+path, "the tree with the series", "make apply")
+	for _, m := range modules {
+		repo := gitrepo.Open(m.Tree, log)
+		if !repo.Exists() {
+			return "", progress.Refuse("no tree at "+m.Tree, "the tree with the series", "make apply")
 		}
-		fmt.Fprintf(hash, "%s %s\n", path, tree)
+		tree, err := repo.Rev(ctx, "HEAD:"+m.Folder)
+		if err != nil {
+			return "", progress.Refuse("HEAD of "+m.Tree+" has no "+m.Folder, "the tree with the series", "make apply")
+		}
+		fmt.Fprintf(hash, "%s %s\n", m.Path, tree)
 	}
+	return hex.EncodeToString(hash.Sum(nil))[:digestLength], nil
+}
+
+// headDate is the date of a tree's HEAD.
+func headDate(ctx context.Context, repo gitrepo.Repo) (time.Time, error) {
 	seconds, err := repo.Output(ctx, "log", "-1", "--format=%cI")
 	if err != nil {
-		return "", time.Time{}, err
+		return time.Time{}, err
 	}
 	date, err := time.Parse(time.RFC3339, seconds)
 	if err != nil {
-		return "", time.Time{}, fmt.Errorf("date of the tree's HEAD: %w", err)
+		return time.Time{}, fmt.Errorf("date of HEAD of %s: %w", repo.Dir, err)
 	}
-	digest := hex.EncodeToString(hash.Sum(nil))[:digestLength]
-	// A letter in front: an identifier of digits must not begin with 0.
-	return fmt.Sprintf("%s-capacityv2.%d.h%s", o.Version, o.Revision, digest), date.UTC(), nil
+	return date.UTC(), nil
 }
 
-// add writes one module in the layout of GOPROXY.
-func (r Result) add(ctx context.Context, repo gitrepo.Repo, path string, date time.Time) (Override, error) {
-	files, err := readSource(ctx, repo, stagingDir+path, r.o.Out)
+// add writes one module in the layout of GOPROXY, and fills in its sums.
+func (r Result) add(ctx context.Context, o *Override, log io.Writer) error {
+	repo := gitrepo.Open(o.Tree, log)
+	date, err := headDate(ctx, repo)
 	if err != nil {
-		return Override{}, err
+		return err
 	}
-	goMod, err := files.goMod(r.o.Version)
+	files, err := readSource(ctx, repo, o.Folder, r.out)
 	if err != nil {
-		return Override{}, err
+		return err
 	}
-	escaped, err := module.EscapePath(path)
+	goMod, err := files.goMod(o.Module.Version)
 	if err != nil {
-		return Override{}, err
+		return err
+	}
+	escaped, err := module.EscapePath(o.Path)
+	if err != nil {
+		return err
 	}
 	dir := filepath.Join(r.Proxy(), filepath.FromSlash(escaped), "@v")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return Override{}, err
+		return err
 	}
 	info, err := json.Marshal(struct {
 		Version string
 		Time    time.Time
-	}{r.Version, date})
+	}{o.Version, date})
 	if err != nil {
-		return Override{}, err
+		return err
 	}
 	var packed bytes.Buffer
-	if err := zip.Create(&packed, module.Version{Path: path, Version: r.Version}, files); err != nil {
-		return Override{}, err
+	if err := zip.Create(&packed, module.Version{Path: o.Path, Version: o.Version}, files); err != nil {
+		return err
 	}
 	for name, content := range map[string][]byte{
-		"list":              []byte(r.Version + "\n"),
-		r.Version + ".info": info,
-		r.Version + ".mod":  goMod,
-		r.Version + ".zip":  packed.Bytes(),
+		"list":              []byte(o.Version + "\n"),
+		o.Version + ".info": info,
+		o.Version + ".mod":  goMod,
+		o.Version + ".zip":  packed.Bytes(),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
-			return Override{}, err
+			return err
 		}
 	}
-	sum, err := dirhash.HashZip(filepath.Join(dir, r.Version+".zip"), dirhash.Hash1)
-	if err != nil {
-		return Override{}, err
+	if o.Sum, err = dirhash.HashZip(filepath.Join(dir, o.Version+".zip"), dirhash.Hash1); err != nil {
+		return err
 	}
-	goModSum, err := dirhash.Hash1([]string{goModName}, func(string) (io.ReadCloser, error) {
+	o.GoModSum, err = dirhash.Hash1([]string{goModName}, func(string) (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(goMod)), nil
 	})
-	return Override{Path: path, Sum: sum, GoModSum: goModSum}, err
+	return err
 }
 
 // names of the files with the lines to paste.
@@ -205,15 +212,13 @@ func (r Result) writeLines(dir string) error {
 
 // Replace returns the lines for a go.mod that takes the modules from the proxy.
 func (r Result) Replace() string {
-	return r.lines(func(o Override) string { return o.Path + " " + r.Version })
+	return r.lines(func(o Override) string { return o.Path + " " + o.Version })
 }
 
 // ReplaceLocal returns the lines for a go.mod that takes the modules from the
 // tree itself, so that a change of the tree is in the next build.
 func (r Result) ReplaceLocal() string {
-	return r.lines(func(o Override) string {
-		return filepath.Join(r.o.Tree, filepath.FromSlash(stagingDir+o.Path))
-	})
+	return r.lines(func(o Override) string { return filepath.Join(o.Tree, filepath.FromSlash(o.Folder)) })
 }
 
 func (r Result) lines(target func(Override) string) string {
@@ -232,7 +237,7 @@ func (r Result) lines(target func(Override) string) string {
 func (r Result) GoSum() string {
 	var b strings.Builder
 	for _, o := range r.Overrides {
-		fmt.Fprintf(&b, "%s %s %s\n%s %s/go.mod %s\n", o.Path, r.Version, o.Sum, o.Path, r.Version, o.GoModSum)
+		fmt.Fprintf(&b, "%s %s %s\n%s %s/go.mod %s\n", o.Path, o.Version, o.Sum, o.Path, o.Version, o.GoModSum)
 	}
 	return b.String()
 }

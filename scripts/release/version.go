@@ -36,7 +36,7 @@ var baseVersion = regexp.MustCompile(`^v([0-9]+)\.([0-9]+)\.[0-9]+(-(alpha|beta|
 // ReadVersion returns the version that ws builds: the base that
 // scripts/pins/kubernetes requires, and the number in patches/kubernetes/REVISION.
 func ReadVersion(ws workspace.Workspace) (Version, error) {
-	pinned, err := base.PinnedVersion(ws.Pin("kubernetes"))
+	pinned, err := base.PinnedVersion(ws.Pin("kubernetes"), "k8s.io/kubernetes")
 	if err != nil {
 		return Version{}, fmt.Errorf("base version: %w", err)
 	}

@@ -27,7 +27,7 @@ var trailers = []struct{ name, form, example string }{
 var (
 	fileName = regexp.MustCompile(`^\d{4}-[A-Za-z0-9._-]+\.patch$`)
 	// generatorCommand is one of upstream's scripts, or what it runs.
-	generatorCommand = regexp.MustCompile(`hack/[\w-]+\.sh|go (run|test) `)
+	generatorCommand = regexp.MustCompile(`hack/[\w-]+\.sh|go (run|test) |make `)
 	sentences        = regexp.MustCompile(`[.!?:](\s|$)`)
 )
 

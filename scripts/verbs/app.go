@@ -4,6 +4,7 @@ package verbs
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -49,25 +50,43 @@ func (a *App) do(ctx context.Context, verb string, tasks ...progress.Task) error
 	return nil
 }
 
-// tree is the patched tree as a repository.
+// tree is the patched tree of Kubernetes as a repository.
 func (a *App) tree(log io.Writer) gitrepo.Repo { return gitrepo.Open(a.WS.Tree(), log) }
 
-func (a *App) pin() string { return a.WS.Pin("kubernetes") }
-
-// baseOptions reads the pinned version.
-func (a *App) baseOptions() (base.Options, error) {
-	v, err := base.PinnedVersion(a.pin())
-	return base.Options{Pin: a.pin(), Version: v, Checkout: a.Source}, err
+// each is a task that does the same for every project.
+func (a *App) each(name string, do func(context.Context, workspace.Project, *progress.Step) error) progress.Task {
+	return progress.Task{Name: name, Do: func(ctx context.Context, s *progress.Step) error {
+		projects, err := a.WS.Projects()
+		if err != nil {
+			return err
+		}
+		for _, p := range projects {
+			if err := do(ctx, p, s); err != nil {
+				return fmt.Errorf("%s: %w", p.Name, err)
+			}
+		}
+		return nil
+	}}
 }
 
-// makeTree checks the machine and makes the base tree.
+// baseOptions reads the pinned version. A checkout is one of Kubernetes.
+func (a *App) baseOptions(p workspace.Project) (base.Options, error) {
+	v, err := base.PinnedVersion(p.Pin(), p.Module)
+	o := base.Options{Title: p.Title, Module: p.Module, Pin: p.Pin(), Version: v, Staging: p.Staging, Workspace: p.Workspace()}
+	if p.Staging {
+		o.Checkout = a.Source
+	}
+	return o, err
+}
+
+// makeTree checks the machine and makes the base trees.
 func (a *App) makeTree() []progress.Task {
-	return []progress.Task{{Name: "check the machine", Do: a.checkMachine}, {Name: "base tree", Do: a.ensureBase}}
+	return []progress.Task{{Name: "check the machine", Do: a.checkMachine}, a.each("base trees", a.ensureBase)}
 }
 
-// apply makes the tree and puts the series on it, and then come further tasks.
+// apply makes the trees and puts the series on them, and then come further tasks.
 func (a *App) apply(further ...progress.Task) []progress.Task {
-	return slices.Concat(a.makeTree(), []progress.Task{{Name: "apply the series", Do: a.ensureSeries}}, further)
+	return slices.Concat(a.makeTree(), []progress.Task{a.each("apply the series", a.ensureSeries)}, further)
 }
 
 func (a *App) checkMachine(ctx context.Context, s *progress.Step) error {
@@ -80,16 +99,17 @@ func (a *App) checkMachine(ctx context.Context, s *progress.Step) error {
 	return toolchain.RequireDisk(a.WS.Work, treeDisk)
 }
 
-func (a *App) ensureBase(ctx context.Context, s *progress.Step) error {
-	o, err := a.baseOptions()
+func (a *App) ensureBase(ctx context.Context, p workspace.Project, s *progress.Step) error {
+	o, err := a.baseOptions(p)
 	if err != nil {
 		return err
 	}
-	return base.Ensure(ctx, a.WS.Tree(), o, s)
+	return base.Ensure(ctx, p.Tree(), o, s)
 }
 
-func (a *App) ensureSeries(ctx context.Context, s *progress.Step) error {
-	return series.Apply(ctx, a.tree(s.Log), a.WS.Series(), s)
+func (a *App) ensureSeries(ctx context.Context, p workspace.Project, s *progress.Step) error {
+	s.Sayf("%s", p.Title)
+	return series.Apply(ctx, gitrepo.Open(p.Tree(), s.Log), p.Series(), s)
 }
 
 // featureGates is the value of --feature-gates for the components.

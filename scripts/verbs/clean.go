@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/series"
 )
@@ -19,9 +20,15 @@ func (a *App) Clean(ctx context.Context, force bool) error {
 	} else if running {
 		return progress.Refuse("a local cluster runs from "+a.WS.Cluster(), "none", "make down")
 	}
-	if repo := a.tree(nil); repo.Exists() && !force {
-		if err := series.EnsureSafe(ctx, repo); err != nil {
-			return errors.Join(err, progress.Refuse("make clean would lose it", "", "make clean FORCE=1 to remove it all the same"))
+	projects, err := a.WS.Projects()
+	if err != nil {
+		return err
+	}
+	for _, p := range projects {
+		if repo := gitrepo.Open(p.Tree(), nil); repo.Exists() && !force {
+			if err := series.EnsureSafe(ctx, repo); err != nil {
+				return errors.Join(err, progress.Refuse("make clean would lose it", "", "make clean FORCE=1 to remove it all the same"))
+			}
 		}
 	}
 	if err := errors.Join(os.RemoveAll(a.WS.Work), os.RemoveAll(a.WS.Dist())); err != nil {

@@ -14,9 +14,13 @@ import (
 	"capacityv2.internal/scripts/progress"
 )
 
-// Edit opens a shell in the applied tree; afterwards it asks whether to save
-// (export) or to discard what was done there.
-func (a *App) Edit(ctx context.Context, in io.Reader) error {
+// Edit opens a shell in the applied tree of a project; afterwards it asks whether to
+// save (export) or to discard what was done there.
+func (a *App) Edit(ctx context.Context, project string, in io.Reader) error {
+	p, err := a.WS.Project(project)
+	if err != nil {
+		return err
+	}
 	r := a.reporter("edit")
 	if err := r.Run(ctx, a.apply()...); err != nil {
 		return err
@@ -31,20 +35,19 @@ func (a *App) Edit(ctx context.Context, in io.Reader) error {
 	r.Printf(`tree: %s
 One commit is one patch. To change a patch: git commit --fixup=<commit>, then
 git rebase -i --autosquash %s. Leave the shell to save or discard.
-`, a.WS.Tree(), base.Ref)
+`, p.Tree(), base.Ref)
 	cmd := exec.CommandContext(ctx, shell)
-	cmd.Dir = a.WS.Tree()
+	cmd.Dir = p.Tree()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, a.Out, a.Out
 	if err := cmd.Run(); err != nil {
 		// The shell's last command's exit code says nothing about the tree.
 		r.Printf("the shell ended with: %v\n", err)
 	}
-	return a.settle(ctx, r, bufio.NewReader(in))
+	return a.settle(ctx, gitrepo.Open(p.Tree(), nil), r, bufio.NewReader(in))
 }
 
 // settle asks what to do with a changed tree.
-func (a *App) settle(ctx context.Context, r *progress.Reporter, in *bufio.Reader) error {
-	repo := a.tree(nil)
+func (a *App) settle(ctx context.Context, repo gitrepo.Repo, r *progress.Reporter, in *bufio.Reader) error {
 	dirty, err := repo.Dirty(ctx)
 	if err != nil {
 		return err

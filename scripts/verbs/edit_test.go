@@ -51,16 +51,21 @@ func TestSettle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, repo := editedTree(t)
-			if err := os.MkdirAll(a.pin(), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(a.pin(), "go.mod"), []byte("module pin\nrequire k8s.io/kubernetes v1.37.1\n"), 0o644); err != nil {
-				t.Fatal(err)
+			for path, content := range map[string]string{
+				filepath.Join(a.WS.Pin("kubernetes"), "go.mod"): "module pin\nrequire k8s.io/kubernetes v1.37.1\n",
+				filepath.Join(a.WS.Series(), "project.yaml"):    "title: Kubernetes\nmodule: k8s.io/kubernetes\nstaging: true\n",
+			} {
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if err := repo.Git(context.Background(), "config", "capacityv2.base", "v1.37.1 from modules"); err != nil {
 				t.Fatal(err)
 			}
-			err := a.settle(context.Background(), a.reporter("edit"), bufio.NewReader(strings.NewReader(tc.answer)))
+			err := a.settle(context.Background(), repo, a.reporter("edit"), bufio.NewReader(strings.NewReader(tc.answer)))
 			if (err == nil) != (tc.wantErr == "") || err != nil && !strings.Contains(err.Error(), tc.wantErr) {
 				t.Errorf("got %v, want %q", err, tc.wantErr)
 			}

@@ -3,6 +3,7 @@ package verbs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -37,8 +38,14 @@ func (a *App) lint() []progress.Task {
 
 // lintSeries checks the patch files and feature-gates.yaml.
 func (a *App) lintSeries(context.Context, *progress.Step) error {
-	if err := series.Lint(a.WS.Series()); err != nil {
+	projects, err := a.WS.Projects()
+	if err != nil {
 		return err
+	}
+	for _, p := range projects {
+		if err := series.Lint(p.Series()); err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
 	}
 	list, err := gates.Read(a.WS.Gates())
 	if err != nil {
@@ -52,7 +59,11 @@ func (a *App) lintSeries(context.Context, *progress.Step) error {
 	for _, p := range patches {
 		files = append(files, p.Files...)
 	}
-	return errors.Join(list.CheckPatches(files), overrides.CheckList(a.overridesList(), patches))
+	modules, err := a.overridden()
+	if err != nil {
+		return err
+	}
+	return errors.Join(list.CheckPatches(files), overrides.CheckList(a.overridesList(), modules))
 }
 
 // files lists the files of ours whose name ends in suffix.

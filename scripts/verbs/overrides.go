@@ -11,7 +11,7 @@ import (
 	"capacityv2.internal/scripts/series"
 )
 
-// overridesList names the staging modules that the series changes.
+// overridesList names the modules that the series change.
 func (a *App) overridesList() string {
 	return filepath.Join(a.WS.Root, "staging-overrides", "modules.yaml")
 }
@@ -34,20 +34,57 @@ func (a *App) Overrides(ctx context.Context) error {
 }
 
 func (a *App) writeOverrides(ctx context.Context, s *progress.Step) (overrides.Result, error) {
-	patches, err := series.Read(a.WS.Series())
-	if err != nil {
-		return overrides.Result{}, err
-	}
 	v, err := release.ReadVersion(a.WS)
 	if err != nil {
 		return overrides.Result{}, err
 	}
-	staging, err := base.StagingVersion(v.Base)
+	modules, err := a.overriddenModules()
 	if err != nil {
 		return overrides.Result{}, err
 	}
-	return overrides.Write(ctx, overrides.Options{
-		Tree: a.WS.Tree(), Modules: overrides.Modules(patches), Version: staging, Revision: v.Revision,
-		Out: filepath.Join(a.WS.Work, "overrides"),
-	}, s)
+	return overrides.Write(ctx, overrides.Options{Modules: modules, Revision: v.Revision, Out: filepath.Join(a.WS.Work, "overrides")}, s)
+}
+
+// overriddenModules are those that another Go module has to override.
+func (a *App) overriddenModules() ([]overrides.Module, error) {
+	projects, err := a.WS.Projects()
+	if err != nil {
+		return nil, err
+	}
+	var modules []overrides.Module
+	for _, p := range projects {
+		if !p.Library && !p.Staging {
+			continue
+		}
+		o, err := a.baseOptions(p)
+		if err != nil {
+			return nil, err
+		}
+		if p.Library {
+			modules = append(modules, overrides.Module{Path: p.Module, Tree: p.Tree(), Version: o.Version})
+			continue
+		}
+		staging, err := base.StagingVersion(o.Version)
+		if err != nil {
+			return nil, err
+		}
+		patches, err := series.Read(p.Series())
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range overrides.Staging(patches) {
+			modules = append(modules, overrides.Module{Path: path, Tree: p.Tree(), Folder: overrides.StagingDir + path, Version: staging})
+		}
+	}
+	return modules, nil
+}
+
+// overridden are the paths of those modules.
+func (a *App) overridden() ([]string, error) {
+	modules, err := a.overriddenModules()
+	var paths []string
+	for _, m := range modules {
+		paths = append(paths, m.Path)
+	}
+	return paths, err
 }

@@ -12,6 +12,7 @@ import (
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/prove"
 	"capacityv2.internal/scripts/series"
+	"capacityv2.internal/scripts/workspace"
 )
 
 // ProveOptions select patches. The zero value selects all.
@@ -33,34 +34,44 @@ func (a *App) Prove(ctx context.Context, o ProveOptions) error {
 	if err := r.Run(ctx, a.apply()...); err != nil {
 		return err
 	}
-	cases, err := a.proveCases(ctx, name, o.Since)
-	if err != nil {
-		return err
-	}
-	prover, err := prove.NewProver(ctx, a.tree(nil), filepath.Join(a.WS.Work, "prove"))
+	projects, err := a.WS.Projects()
 	if err != nil {
 		return err
 	}
 	var bad []string
 	var tasks []progress.Task
-	for _, c := range cases {
-		tasks = append(tasks, progress.Task{Name: c.Patch.Name, Do: func(ctx context.Context, s *progress.Step) error {
-			verdict, err := prover.Prove(ctx, c, s)
-			if err != nil {
-				return err
-			}
-			line := fmt.Sprintf("%s:%s %s", c.Package, c.Test, verdict)
-			if verdict == prove.Missing {
-				if from, err := prove.AddedBy(ctx, a.tree(s.Log), c); err == nil && from != "" {
-					line += fmt.Sprintf("; it comes with %q", from)
+	for _, p := range projects {
+		cases, err := a.proveCases(ctx, p, name, o.Since)
+		if err != nil {
+			return err
+		}
+		if len(cases) == 0 {
+			continue
+		}
+		repo := gitrepo.Open(p.Tree(), nil)
+		prover, err := prove.NewProver(ctx, repo, p.Tree()+"-prove")
+		if err != nil {
+			return err
+		}
+		for _, c := range cases {
+			tasks = append(tasks, progress.Task{Name: p.Name + " " + c.Patch.Name, Do: func(ctx context.Context, s *progress.Step) error {
+				verdict, err := prover.Prove(ctx, c, s)
+				if err != nil {
+					return err
 				}
-			}
-			s.Sayf("%s", line)
-			if !verdict.Proven() {
-				bad = append(bad, c.Patch.Name+": "+line)
-			}
-			return nil
-		}})
+				line := fmt.Sprintf("%s:%s %s", c.Package, c.Test, verdict)
+				if verdict == prove.Missing {
+					if from, err := prove.AddedBy(ctx, repo, c); err == nil && from != "" {
+						line += fmt.Sprintf("; it comes with %q", from)
+					}
+				}
+				s.Sayf("%s", line)
+				if !verdict.Proven() {
+					bad = append(bad, p.Name+" "+c.Patch.Name+": "+line)
+				}
+				return nil
+			}})
+		}
 	}
 	if err := r.Run(ctx, tasks...); err != nil {
 		return err
@@ -69,17 +80,17 @@ func (a *App) Prove(ctx context.Context, o ProveOptions) error {
 		return progress.Refuse("not proven:\n    "+strings.Join(bad, "\n    "), "Proven-By names a test that the patch or an earlier one brings, and that fails without the patch",
 			"make edit, and amend the commit")
 	}
-	r.Printf("prove: %d patches are needed\n", len(cases))
+	r.Printf("prove: %d patches are needed\n", len(tasks))
 	r.Done()
 	return nil
 }
 
-func (a *App) proveCases(ctx context.Context, name *regexp.Regexp, since string) ([]prove.Case, error) {
-	patches, err := series.Read(a.WS.Series())
+func (a *App) proveCases(ctx context.Context, p workspace.Project, name *regexp.Regexp, since string) ([]prove.Case, error) {
+	patches, err := series.Read(p.Series())
 	if err != nil {
 		return nil, err
 	}
-	prefixes, err := series.Prefixes(ctx, a.tree(nil))
+	prefixes, err := series.Prefixes(ctx, gitrepo.Open(p.Tree(), nil))
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +101,7 @@ func (a *App) proveCases(ctx context.Context, name *regexp.Regexp, since string)
 	changed := func(string) bool { return true }
 	if since != "" {
 		// Not those that have got another number.
-		files, err := gitrepo.Open(a.WS.Root, nil).Lines(ctx, "diff", "--name-only", "--diff-filter=AM", "--find-renames=100%", since, "--", a.WS.Series())
+		files, err := gitrepo.Open(a.WS.Root, nil).Lines(ctx, "diff", "--name-only", "--diff-filter=AM", "--find-renames=100%", since, "--", p.Series())
 		if err != nil {
 			return nil, err
 		}

@@ -19,18 +19,29 @@ import (
 // another purpose: the fields and their protobuf number.
 var ourNames = []string{"availableCapacities", "volumeRebuilding", "5925"}
 
-// Rebase moves the series to another base, in a tree of its own: the patches
+// Rebase moves the series of a project to another base, in a tree of its own: the patches
 // and the tree in use stay as they are. With forecast it goes on after a
 // conflict, to tell the outcome of every patch.
-func (a *App) Rebase(ctx context.Context, version string, forecast bool) error {
-	if _, err := base.StagingVersion(version); err != nil {
+func (a *App) Rebase(ctx context.Context, project, version string, forecast bool) error {
+	p, err := a.WS.Project(project)
+	if err != nil {
 		return err
 	}
+	o, err := a.baseOptions(p)
+	if err != nil {
+		return err
+	}
+	o.Version, o.Checkout = version, ""
+	if p.Staging {
+		if _, err := base.StagingVersion(version); err != nil {
+			return err
+		}
+	}
 	r := a.reporter("rebase")
-	dir := filepath.Join(a.WS.Work, "rebase-"+version)
+	dir := p.Tree() + "-" + version
 	repo := gitrepo.Open(dir, nil)
 	var results []series.Result
-	err := r.Run(ctx, a.apply(
+	err = r.Run(ctx, a.apply(
 		progress.Task{Name: "base tree " + version, Do: func(ctx context.Context, s *progress.Step) error {
 			if err := toolchain.RequireDisk(a.WS.Work, treeDisk); err != nil {
 				return err
@@ -42,12 +53,12 @@ func (a *App) Rebase(ctx context.Context, version string, forecast bool) error {
 			if err := os.RemoveAll(dir); err != nil {
 				return err
 			}
-			if err := base.Ensure(ctx, dir, base.Options{Pin: a.pin(), Version: version}, s); err != nil {
+			if err := base.Ensure(ctx, dir, o, s); err != nil {
 				return err
 			}
 			// The blobs that a 3-way merge needs are in the tree in use.
 			alternates := filepath.Join(dir, ".git", "objects", "info", "alternates")
-			return os.WriteFile(alternates, []byte(filepath.Join(a.WS.Tree(), ".git", "objects")+"\n"), 0o644)
+			return os.WriteFile(alternates, []byte(filepath.Join(p.Tree(), ".git", "objects")+"\n"), 0o644)
 		}},
 		progress.Task{Name: "names and numbers that upstream took", Do: func(ctx context.Context, s *progress.Step) error {
 			list, err := gates.Read(a.WS.Gates())
@@ -67,16 +78,16 @@ func (a *App) Rebase(ctx context.Context, version string, forecast bool) error {
 			return nil
 		}},
 		progress.Task{Name: "patches", Do: func(ctx context.Context, s *progress.Step) error {
-			patches, err := series.Read(a.WS.Series())
+			patches, err := series.Read(p.Series())
 			if err != nil {
 				return err
 			}
-			results, err = series.Rebase(ctx, gitrepo.Open(dir, s.Log), a.WS.Series(), patches, forecast, s)
+			results, err = series.Rebase(ctx, gitrepo.Open(dir, s.Log), p.Series(), patches, forecast, s)
 			return err
 		}},
 	)...)
 	if results != nil {
-		r.Printf("rebase to %s: %s\n", version, tally(results))
+		r.Printf("rebase of %s to %s: %s\n", p.Title, version, tally(results))
 	}
 	if err != nil {
 		return err

@@ -12,9 +12,10 @@ import (
 	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/workspace"
 )
 
-// dependents are packages of the tree that no patch touches, and whose tests
+// dependents are packages of Kubernetes that no patch touches, and whose tests
 // say whether the API types, their defaults, or their registration are right.
 var dependents = []string{
 	"./pkg/api/testing",
@@ -32,7 +33,7 @@ var dependents = []string{
 func (a *App) Test(ctx context.Context) error {
 	return a.do(ctx, "test", slices.Concat(a.apply(), a.lint(), []progress.Task{
 		{Name: "tests of the tooling", Do: a.testScripts},
-		{Name: "unit tests of the touched packages", Do: a.testTouched},
+		a.each("unit tests of the touched packages", a.testTouched),
 		{Name: "unit tests of the scheduler's plugin with the race detector", Do: a.testPluginRace},
 		{Name: "upstream's check of the feature gate lists", Do: a.verifyFeatureGates},
 		{Name: "another module builds against the overrides", Do: a.proveOverrides},
@@ -48,20 +49,22 @@ func (a *App) testScripts(ctx context.Context, s *progress.Step) error {
 	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "scripts"), []string{"GOWORK=off"}, s.Log, a.Out, "-count=1", "./...")
 }
 
-func (a *App) testTouched(ctx context.Context, s *progress.Step) error {
-	patches, err := series.Read(a.WS.Series())
+func (a *App) testTouched(ctx context.Context, p workspace.Project, s *progress.Step) error {
+	patches, err := series.Read(p.Series())
 	if err != nil {
 		return err
 	}
-	pkgs := series.Packages(a.WS.Tree(), series.Paths(patches))
-	for _, d := range dependents {
-		if !slices.Contains(pkgs, d) {
-			pkgs = append(pkgs, d)
+	pkgs := series.Packages(p.Tree(), series.Paths(patches))
+	if p.Name == workspace.Kubernetes {
+		for _, d := range dependents {
+			if !slices.Contains(pkgs, d) {
+				pkgs = append(pkgs, d)
+			}
 		}
 	}
 	pkgs, _ = series.SplitSuites(pkgs)
-	s.Sayf("%d package patterns", len(pkgs))
-	return toolchain.UnitTest(ctx, a.WS.Tree(), s.Log, a.Out, "20m", pkgs...)
+	s.Sayf("%s: %d package patterns", p.Title, len(pkgs))
+	return toolchain.UnitTest(ctx, p.Tree(), s.Log, a.Out, "20m", pkgs...)
 }
 
 // testPluginRace needs cgo, so that all that the plugin imports is compiled once

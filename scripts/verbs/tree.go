@@ -4,61 +4,66 @@ import (
 	"context"
 	"strings"
 
+	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/overrides"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/series"
+	"capacityv2.internal/scripts/workspace"
 )
 
-// Tree makes the base tree.
+// Tree makes the base trees.
 func (a *App) Tree(ctx context.Context) error {
 	r := a.reporter("tree")
 	if err := r.Run(ctx, a.makeTree()...); err != nil {
 		return err
 	}
-	r.Printf("tree: %s\n", a.WS.Tree())
+	r.Printf("trees: %s\n", a.WS.Work)
 	r.Done()
 	return nil
 }
 
-// Apply puts the series on the base tree, one commit per patch.
+// Apply puts each series on its base tree, one commit per patch.
 func (a *App) Apply(ctx context.Context) error {
 	r := a.reporter("apply")
 	if err := r.Run(ctx, a.apply()...); err != nil {
 		return err
 	}
-	r.Printf("tree: %s\n", a.WS.Tree())
+	r.Printf("trees: %s\n", a.WS.Work)
 	r.Done()
 	return nil
 }
 
-// Export writes the tree's commits as patch files.
+// Export writes the commits of each tree as patch files.
 func (a *App) Export(ctx context.Context) error {
-	return a.do(ctx, "export", progress.Task{Name: "write the patch files", Do: a.export}, progress.Task{Name: "patch series and feature gates", Do: a.lintSeries})
+	return a.do(ctx, "export", a.each("write the patch files", a.export), progress.Task{Name: "list of overridden modules", Do: a.exportModules},
+		progress.Task{Name: "patch series and feature gates", Do: a.lintSeries})
 }
 
-func (a *App) export(ctx context.Context, s *progress.Step) error {
-	if !a.tree(nil).Exists() {
-		return progress.Refuse("no tree at "+a.WS.Tree(), "the series applied, with your commits on it", "make apply")
+func (a *App) export(ctx context.Context, p workspace.Project, s *progress.Step) error {
+	repo := gitrepo.Open(p.Tree(), s.Log)
+	if !repo.Exists() {
+		return progress.Refuse("no tree at "+p.Tree(), "the series applied, with your commits on it", "make apply")
 	}
-	o, err := a.baseOptions()
+	o, err := a.baseOptions(p)
 	if err != nil {
 		return err
 	}
-	changed, err := series.Export(ctx, a.tree(s.Log), a.WS.Series(), o.Version)
+	changed, err := series.Export(ctx, repo, p.Series(), o.Version)
 	if err != nil {
-		return err
-	}
-	patches, err := series.Read(a.WS.Series())
-	if err != nil {
-		return err
-	}
-	if err := overrides.WriteList(a.overridesList(), patches); err != nil {
 		return err
 	}
 	if len(changed) == 0 {
-		s.Sayf("no patch changed")
+		s.Sayf("%s: no patch changed", p.Title)
 		return nil
 	}
-	s.Sayf("wrote %s", strings.Join(changed, ", "))
+	s.Sayf("%s: wrote %s", p.Title, strings.Join(changed, ", "))
 	return nil
+}
+
+func (a *App) exportModules(context.Context, *progress.Step) error {
+	modules, err := a.overridden()
+	if err != nil {
+		return err
+	}
+	return overrides.WriteList(a.overridesList(), modules)
 }

@@ -12,6 +12,7 @@ import (
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/verify"
+	"capacityv2.internal/scripts/workspace"
 )
 
 // Verify checks what the patches claim: that they apply, are the export of
@@ -19,15 +20,21 @@ import (
 func (a *App) Verify(ctx context.Context) error {
 	r := a.reporter("verify")
 	tasks := slices.Concat([]progress.Task{{Name: "patch series and feature gates", Do: a.lintSeries}}, a.apply(
-		progress.Task{Name: "round trip and tree lock", Do: a.roundTrip},
+		a.each("round trip and tree lock", a.roundTrip),
 		progress.Task{Name: "feature gates against the tree", Do: a.verifyGates},
-		progress.Task{Name: "each prefix builds and passes the tests it touches", Do: a.verifyPrefixes},
+		a.each("each prefix builds and passes the tests it touches", a.verifyPrefixes),
 	))
 	if err := r.Run(ctx, tasks...); err != nil {
 		return err
 	}
-	if err := codegen.Verify(ctx, a.WS, codegen.Storage, r); err != nil {
+	results, err := a.generate(ctx, codegen.Storage, r)
+	if err != nil {
 		return err
+	}
+	for _, res := range results {
+		if err := res.Verify(); err != nil {
+			return err
+		}
 	}
 	r.Done()
 	return nil
@@ -35,13 +42,13 @@ func (a *App) Verify(ctx context.Context) error {
 
 // roundTrip applies the series to the base once more, in a second work tree, so
 // that a tree that somebody kept proves nothing, and compares its export.
-func (a *App) roundTrip(ctx context.Context, s *progress.Step) error {
-	patches, err := series.Read(a.WS.Series())
+func (a *App) roundTrip(ctx context.Context, p workspace.Project, s *progress.Step) error {
+	patches, err := series.Read(p.Series())
 	if err != nil {
 		return err
 	}
-	tree := a.tree(s.Log)
-	lock, err := series.ReadLock(a.WS.Series())
+	tree := gitrepo.Open(p.Tree(), s.Log)
+	lock, err := series.ReadLock(p.Series())
 	if err != nil {
 		return err
 	}
@@ -53,18 +60,18 @@ func (a *App) roundTrip(ctx context.Context, s *progress.Step) error {
 		s.Sayf("the tree comes from a checkout: only the touched files are compared")
 		return series.CheckLock(ctx, tree, lock, patches)
 	}
-	dir := filepath.Join(a.WS.Work, "verify")
+	dir := p.Tree() + "-verify"
 	if err := base.AddWorktree(ctx, tree, dir, base.Ref); err != nil {
 		return err
 	}
 	again := gitrepo.Open(dir, s.Log)
-	if err := series.Am(ctx, again, a.WS.Series(), patches); err != nil {
+	if err := series.Am(ctx, again, p.Series(), patches); err != nil {
 		return err
 	}
 	if err := series.CheckLock(ctx, again, lock, patches); err != nil {
 		return err
 	}
-	return series.RoundTrip(ctx, again, a.WS.Series(), lock.Base)
+	return series.RoundTrip(ctx, again, p.Series(), lock.Base)
 }
 
 func (a *App) verifyGates(ctx context.Context, s *progress.Step) error {
@@ -80,6 +87,7 @@ func (a *App) verifyGates(ctx context.Context, s *progress.Step) error {
 
 // verifyPrefixes builds, vets and tests, after each patch, the packages that it
 // touches.
-func (a *App) verifyPrefixes(ctx context.Context, s *progress.Step) error {
-	return verify.Prefixes(ctx, a.tree(s.Log), filepath.Join(a.WS.Work, "prefix"), filepath.Join(a.WS.Work, "verified"), s)
+func (a *App) verifyPrefixes(ctx context.Context, p workspace.Project, s *progress.Step) error {
+	s.Sayf("%s", p.Title)
+	return verify.Prefixes(ctx, gitrepo.Open(p.Tree(), s.Log), p.Tree()+"-prefix", filepath.Join(a.WS.Work, "verified"), s)
 }

@@ -43,7 +43,7 @@ func isFile(p string) bool {
 }
 
 // Series is the folder of the Kubernetes patches.
-func (w Workspace) Series() string { return filepath.Join(w.Root, "patches", "kubernetes") }
+func (w Workspace) Series() string { return w.kubernetes().Series() }
 
 // Gates is our list of feature gates.
 func (w Workspace) Gates() string { return filepath.Join(w.Root, "feature-gates.yaml") }
@@ -57,7 +57,7 @@ func (w Workspace) Pin(name string) string {
 func (w Workspace) Dist() string { return filepath.Join(w.Root, "dist") }
 
 // Tree is the Kubernetes tree, a git repository with the base and the series.
-func (w Workspace) Tree() string { return filepath.Join(w.Work, "tree") }
+func (w Workspace) Tree() string { return w.kubernetes().Tree() }
 
 // Stock is the base without the series, for tests against the stock components.
 func (w Workspace) Stock() string { return filepath.Join(w.Work, "stock") }

@@ -29,6 +29,7 @@ var prefixes = []string{
 
 // files are single generated files without a telling name.
 var files = []string{
+	"csi.proto", // of the CSI spec
 	"go.work",
 	"hack/golangci-hints.yaml",
 	"hack/golangci.yaml",
@@ -45,7 +46,7 @@ var patterns = []*regexp.Regexp{
 	// Round-trip fixtures; those of released versions are copied, never edited.
 	regexp.MustCompile(`(^|/)testdata/(HEAD|v1\.[0-9]+\.[0-9]+)/.*\.(json|yaml|pb)$`),
 	// Bindings of .proto files that are written by hand.
-	regexp.MustCompile(`(^|/)api(_grpc)?\.pb\.go$`),
+	regexp.MustCompile(`(^|/)(api|csi)(_grpc)?\.pb\.go$`),
 	regexp.MustCompile(`^staging/src/k8s\.io/[^/]+/go\.(mod|sum)$`),
 	// mockery.
 	regexp.MustCompile(`^(pkg/kubelet|staging/src/k8s\.io/client-go/rest|test)/(.*/)?(mocks|mocks_test|mockdirentry)\.go$`),

@@ -1,0 +1,87 @@
+package workspace
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"capacityv2.internal/scripts/progress"
+)
+
+// Kubernetes is the project whose tree the cluster, the release and the tests are
+// made from.
+const Kubernetes = "kubernetes"
+
+// projectFile describes a project, in its folder of patches/.
+const projectFile = "project.yaml"
+
+// Project is an upstream project with a series of its own.
+type Project struct {
+	// Name is that of its folder below patches/.
+	Name string `json:"-"`
+	// Title is what people call it.
+	Title string `json:"title"`
+	// Module is the path of its main Go module.
+	Module string `json:"module"`
+	// Staging says that the tree has more modules below staging/src, those that its
+	// go.work names.
+	Staging bool `json:"staging,omitempty"`
+	// Library says that other modules import the main module.
+	Library bool `json:"library,omitempty"`
+
+	ws Workspace
+}
+
+// Projects returns those of patches/, by name.
+func (w Workspace) Projects() ([]Project, error) {
+	files, err := filepath.Glob(filepath.Join(w.Root, "patches", "*", projectFile))
+	if err != nil {
+		return nil, err
+	}
+	var all []Project
+	for _, f := range files {
+		p, err := w.Project(filepath.Base(filepath.Dir(f)))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// Project returns one of them, and refuses an unknown name.
+func (w Workspace) Project(name string) (Project, error) {
+	p := Project{Name: name, ws: w}
+	path := filepath.Join(p.Series(), projectFile)
+	b, err := os.ReadFile(path)
+	if err != nil || name == "" {
+		known, _ := filepath.Glob(filepath.Join(w.Root, "patches", "*", projectFile))
+		for i, k := range known {
+			known[i] = filepath.Base(filepath.Dir(k))
+		}
+		return p, progress.Refuse(fmt.Sprintf("unknown project %q", name), "one of "+strings.Join(known, ", "), "the same command with PROJECT="+Kubernetes)
+	}
+	if err := yaml.UnmarshalStrict(b, &p); err != nil || p.Title == "" || p.Module == "" {
+		return p, progress.Refuse(fmt.Sprintf("%s: %v", path, err), "title and module of the project", "git checkout -- "+path)
+	}
+	return p, nil
+}
+
+// Series is the folder of its patches.
+func (p Project) Series() string { return filepath.Join(p.ws.Root, "patches", p.Name) }
+
+// Pin is the folder of the go.mod that pins its version.
+func (p Project) Pin() string { return p.ws.Pin(p.Name) }
+
+// Workspace is the folder with its go.work, which names the patched modules of other
+// projects that it compiles against. Kubernetes has none: its tree has a go.work.
+func (p Project) Workspace() string { return filepath.Join(p.ws.Root, "staging-overrides", p.Name) }
+
+// Tree is its source with the series.
+func (p Project) Tree() string { return filepath.Join(p.ws.Work, p.Name) }
+
+// kubernetes serves what needs its folders only.
+func (w Workspace) kubernetes() Project { return Project{Name: Kubernetes, ws: w} }
