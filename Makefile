@@ -23,7 +23,7 @@ help: ## List the verbs
 	@echo "  PATCH=REGEXP        prove: only these patches"
 	@echo "  SINCE=COMMIT        prove: only patches that are not those of a commit"
 	@echo "  REPORT_ONLY=1       bench: write the report again from the last results"
-	@echo "  PROJECT=NAME        edit, rebase: a folder of patches/; kubernetes"
+	@echo "  PROJECT=NAME        edit, rebase, codegen: a folder of patches/"
 	@echo "  BASE=v…             rebase: the base to move to"
 	@echo "  FORECAST=1          rebase: go on after a conflict"
 	@echo "  SCOPE=all           codegen: run every generator"
@@ -84,7 +84,7 @@ prove: ## Each patch is needed: without it, the test that it names fails
 	@$(CAPACITYV2) prove $(if $(PATCH),--patch='$(PATCH)') $(if $(SINCE),--since='$(SINCE)')
 
 codegen: ## Regenerate with upstream's own generators, and show what changed
-	@$(CAPACITYV2) codegen $(if $(SCOPE),--scope=$(SCOPE))
+	@$(CAPACITYV2) codegen $(if $(PROJECT),--project=$(PROJECT)) $(if $(SCOPE),--scope=$(SCOPE))
 
 overrides: ## Module source and replace lines for other Go modules
 	@$(CAPACITYV2) overrides

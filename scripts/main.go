@@ -108,8 +108,9 @@ func root() *cobra.Command {
 	verb("lint", "Check the series without a source tree, and our own code", app.Lint)
 	verb("verify", "Check round trip, tree lock, gates, each prefix, and that generated code is up to date", app.Verify)
 
-	var scope string
-	codegen := verb("codegen", "Regenerate with upstream's own generators, and show what changed", func(ctx context.Context) error { return app.Codegen(ctx, scope) })
+	var scope, generated string
+	codegen := verb("codegen", "Regenerate with upstream's own generators, and show what changed", func(ctx context.Context) error { return app.Codegen(ctx, generated, scope) })
+	codegen.Flags().StringVar(&generated, "project", "", "upstream project, a folder of patches/ (default: all that have generators)")
 	codegen.Flags().StringVar(&scope, "scope", "storage", "storage: what the series can influence; all: every generator")
 
 	var proof verbs.ProveOptions

@@ -15,7 +15,7 @@ import (
 )
 
 // newNames are what the example uses and what stock modules do not have.
-var newNames = []string{"AvailableCapacities", "VolumeRebuilding", "WithAvailableCapacities", "WithVolumeRebuilding"}
+var newNames = []string{"AvailableCapacities", "VolumeRebuilding", "WithAvailableCapacities", "WithVolumeRebuilding", "GetAvailableCapacities"}
 
 // newOutput is what the example prints for each of its types and apply
 // configurations.

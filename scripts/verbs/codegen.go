@@ -5,13 +5,12 @@ import (
 
 	"capacityv2.internal/scripts/codegen"
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/workspace"
 )
 
-// specProject is the one whose generators are those of the CSI spec.
-const specProject = "csi-spec"
-
-// Codegen regenerates, shows what changed, and leaves it in the trees for a commit.
-func (a *App) Codegen(ctx context.Context, scope string) error {
+// Codegen regenerates, shows what changed, and leaves it in the trees for a commit. It
+// does so for one project, or for all of them if it is "".
+func (a *App) Codegen(ctx context.Context, project, scope string) error {
 	s, err := codegen.ParseScope(scope)
 	if err != nil {
 		return err
@@ -21,7 +20,7 @@ func (a *App) Codegen(ctx context.Context, scope string) error {
 	if err := r.Run(ctx, a.makeTree()...); err != nil {
 		return err
 	}
-	results, err := a.generate(ctx, s, r)
+	results, err := a.generate(ctx, project, s, r)
 	if err != nil {
 		return err
 	}
@@ -38,15 +37,33 @@ func (a *App) Codegen(ctx context.Context, scope string) error {
 }
 
 // generate runs the generators of the projects that have some.
-func (a *App) generate(ctx context.Context, scope codegen.Scope, r *progress.Reporter) ([]*codegen.Result, error) {
-	spec, err := a.WS.Project(specProject)
+func (a *App) generate(ctx context.Context, project string, scope codegen.Scope, r *progress.Reporter) ([]*codegen.Result, error) {
+	projects, err := a.WS.Projects()
 	if err != nil {
 		return nil, err
 	}
-	ofSpec, err := codegen.RunSpec(ctx, spec, r)
-	if err != nil {
-		return nil, err
+	if project != "" {
+		p, err := a.WS.Project(project)
+		if err != nil {
+			return nil, err
+		}
+		projects = []workspace.Project{p}
 	}
-	ofKubernetes, err := codegen.Run(ctx, a.WS, scope, r)
-	return []*codegen.Result{ofSpec, ofKubernetes}, err
+	generators := map[string]func(workspace.Project) (*codegen.Result, error){
+		"csi-spec":           func(p workspace.Project) (*codegen.Result, error) { return codegen.RunSpec(ctx, p, r) },
+		workspace.Kubernetes: func(workspace.Project) (*codegen.Result, error) { return codegen.Run(ctx, a.WS, scope, r) },
+	}
+	var results []*codegen.Result
+	for _, p := range projects {
+		generate, ok := generators[p.Name]
+		if !ok {
+			continue
+		}
+		res, err := generate(p)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, res)
+	}
+	return results, nil
 }

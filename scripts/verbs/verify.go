@@ -27,7 +27,7 @@ func (a *App) Verify(ctx context.Context) error {
 	if err := r.Run(ctx, tasks...); err != nil {
 		return err
 	}
-	results, err := a.generate(ctx, codegen.Storage, r)
+	results, err := a.generate(ctx, "", codegen.Storage, r)
 	if err != nil {
 		return err
 	}

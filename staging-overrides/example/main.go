@@ -8,6 +8,7 @@ import (
 	"log"
 	"os"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +16,12 @@ import (
 )
 
 func main() {
-	pools := []resource.Quantity{resource.MustParse("100Gi"), resource.MustParse("20Gi")}
+	// What the driver answers, and external-provisioner publishes.
+	answer := csi.GetCapacityResponse{AvailableCapacities: []int64{100 << 30, 20 << 30}}
+	var pools []resource.Quantity
+	for _, bytes := range answer.GetAvailableCapacities() {
+		pools = append(pools, *resource.NewQuantity(bytes, resource.BinarySI))
+	}
 
 	rebuilding := true
 	driver := storagev1.CSIDriver{
