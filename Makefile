@@ -14,6 +14,7 @@ help: ## List the verbs
 	@echo "Variables, each a flag of the verb (FUZZ_TIME is --fuzz-time):"
 	@echo "  KUBERNETES_SRC=DIR  all: the base comes from a git checkout at the tag, not from Go modules"
 	@echo "  NODES=N             up, e2e: number of nodes, 1 to 9"
+	@echo "  DRIVER=reference    up: install the reference CSI driver with the patched external-provisioner"
 	@echo "  CLUSTER_MODE=MODE   up, e2e: full or control-plane; full where a kubelet can run"
 	@echo "  CONTAINER_RUNTIME_ENDPOINT=unix:///SOCKET   up, e2e: your container runtime, for one node on this host"
 	@echo "  PODS=N SEED=N       test-stress: how many pods, and the faults of an earlier run; nightly: PODS"
@@ -32,7 +33,7 @@ help: ## List the verbs
 	@echo "  FORCE=1             clean: remove even commits that are not exported"
 
 up: ## The main job: apply, build the custom release, bring up a local cluster with the features on
-	@$(CAPACITYV2) up $(CLUSTER)
+	@$(CAPACITYV2) up $(CLUSTER) $(if $(DRIVER),--driver='$(DRIVER)')
 
 down: ## End the local cluster and leave nothing
 	@$(CAPACITYV2) down

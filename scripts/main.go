@@ -58,7 +58,10 @@ func root() *cobra.Command {
 		c.Flags().StringVar(&options.Mode, "cluster-mode", "", "full or control-plane (default: full where a kubelet can run)")
 		c.Flags().StringVar(&options.RuntimeEndpoint, "container-runtime-endpoint", "", "socket of your container runtime, unix:///PATH, for one node on this host")
 	}
-	clusterFlags(verb("up", "Apply, build the custom release, and bring up a local cluster with the gates of feature-gates.yaml", func(ctx context.Context) error { return app.Up(ctx, options) }))
+	var driver string
+	up := verb("up", "Apply, build the custom release, and bring up a local cluster with the gates of feature-gates.yaml", func(ctx context.Context) error { return app.Up(ctx, options, driver) })
+	clusterFlags(up)
+	up.Flags().StringVar(&driver, "driver", "", "reference: install the reference CSI driver with the patched external-provisioner")
 	verb("down", "End the local cluster and leave nothing", app.Down)
 	verb("test", "Run lint, the unit tests of every touched package, and the integration tests", app.Test)
 	clusterFlags(verb("e2e", "Bring up a local cluster, run the end-to-end tests on it, and end it; a skip that --cluster-mode does not ask for fails", func(ctx context.Context) error { return app.E2E(ctx, options) }))

@@ -27,6 +27,10 @@ func startFull(ctx context.Context, ws workspace.Workspace, p *Plan, sc script, 
 	if err != nil {
 		return err
 	}
+	tarballs, err := writeImages(p.options.Images, placesOf(ws).images())
+	if err != nil {
+		return err
+	}
 	nodes := newNodes(ws.Cluster(), network, p.nodes)
 	var specs []*nodeSpec
 	for i, n := range nodes {
@@ -35,7 +39,7 @@ func startFull(ctx context.Context, ws workspace.Workspace, p *Plan, sc script, 
 			return err
 		}
 		spec.Log, spec.ContainerdLog = placesOf(ws).nodeLog(n.Name), placesOf(ws).containerdLog(n.Name)
-		spec.Images = []string{tarball}
+		spec.Images = append([]string{tarball}, tarballs...)
 		group := "/capacityv2-" + st.ID
 		if i == 0 {
 			sc.node, sc.cgroupRoot = n, group

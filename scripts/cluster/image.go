@@ -24,7 +24,9 @@ type imageFile struct {
 	// Name is the path in the image, without a leading slash.
 	Name    string
 	Content []byte
-	Mode    int64
+	// Link is what a symbolic link points to; a link has no content.
+	Link string
+	Mode int64
 }
 
 // writeImage writes an image of one layer to the file out, as a tarball of an OCI
@@ -84,6 +86,9 @@ func layerTar(files []imageFile) ([]byte, error) {
 
 func addFile(w *tar.Writer, f imageFile) error {
 	h := &tar.Header{Name: f.Name, Mode: f.Mode, Size: int64(len(f.Content)), ModTime: time.Unix(0, 0), Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
+	if f.Link != "" {
+		h.Typeflag, h.Linkname = tar.TypeSymlink, f.Link
+	}
 	if err := w.WriteHeader(h); err != nil {
 		return fmt.Errorf("image file %s: %w", f.Name, err)
 	}

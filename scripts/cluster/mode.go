@@ -50,6 +50,8 @@ type Options struct {
 	// Tree is the Kubernetes tree whose script runs, and Components the folder
 	// of its components. Empty means the workspace's own.
 	Tree, Components string
+	// Images are what every node has beside the image of pause.
+	Images []Image
 }
 
 // chooseMode returns the mode for the wishes on a machine where obstacle is what

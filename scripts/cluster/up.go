@@ -71,7 +71,7 @@ func lookAtRunning(ctx context.Context, ws workspace.Workspace, st *state, fp st
 	}
 	if st.alive() && st.Ready {
 		if st.Fingerprint != fp || st.Mode != p.Mode {
-			return false, progress.Refuse("a cluster runs with other components, gates or another mode", "the ones to bring up, or no cluster", "make down, then make up")
+			return false, progress.Refuse("a cluster runs with other components, images, gates or another mode", "the ones to bring up, or no cluster", "make down, then make up")
 		}
 		if st.Nodes != p.nodes {
 			return false, progress.Refuse("a cluster with "+countNodes(st.Nodes)+" runs", "one with "+countNodes(p.nodes)+", or no cluster",
@@ -171,6 +171,11 @@ func fingerprint(p *Plan) (string, error) {
 		_, err = io.Copy(h, f)
 		f.Close()
 		if err != nil {
+			return "", err
+		}
+	}
+	for _, i := range p.options.Images {
+		if err := i.sum(h); err != nil {
 			return "", err
 		}
 	}

@@ -26,7 +26,7 @@ func (a *App) E2E(ctx context.Context, options cluster.Options) (err error) {
 		return err
 	}
 	options.DefaultNodes = e2eNodes
-	if err := a.Up(ctx, options); err != nil {
+	if err := a.Up(ctx, options, ""); err != nil {
 		return err
 	}
 	if !before {

@@ -9,21 +9,38 @@ import (
 	"capacityv2.internal/scripts/toolchain"
 )
 
-// Up applies the series, builds the components, and brings up a local cluster. The
-// gates are those of feature-gates.yaml.
-func (a *App) Up(ctx context.Context, options cluster.Options) error {
+// Up applies the series, builds the components, and brings up a local cluster, with a
+// driver unless that is "". The gates are those of feature-gates.yaml.
+func (a *App) Up(ctx context.Context, options cluster.Options, driver string) error {
+	if err := checkDriver(driver); err != nil {
+		return err
+	}
 	r := a.reporter("up")
 	var err error
 	options.Gates, err = a.featureGates()
 	if err != nil {
 		return err
 	}
+	build := []progress.Task{{Name: "build the components", Do: a.buildComponents}}
+	if driver != "" {
+		err := r.Step(ctx, "images of the driver", func(ctx context.Context, s *progress.Step) error {
+			options.Images, err = a.driverImages(ctx, s)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		build = append(build, progress.Task{Name: "build the driver and its provisioner", Do: a.buildDriver})
+	}
 	// What would fail at the end is said before the long build.
 	plan, err := cluster.Prepare(ctx, a.WS, options, r)
 	if err != nil {
 		return err
 	}
-	if err := r.Run(ctx, a.apply(progress.Task{Name: "build the components", Do: a.buildComponents})...); err != nil {
+	if err := checkDriverMode(driver, plan.Mode); err != nil {
+		return err
+	}
+	if err := r.Run(ctx, a.apply(build...)...); err != nil {
 		return err
 	}
 	if err := cluster.Tools(ctx, a.WS, plan, r); err != nil {
@@ -31,6 +48,12 @@ func (a *App) Up(ctx context.Context, options cluster.Options) error {
 	}
 	if err := cluster.Up(ctx, a.WS, plan, r); err != nil {
 		return err
+	}
+	if driver != "" {
+		if err := r.Step(ctx, "install the driver", a.installDriver); err != nil {
+			return err
+		}
+		showDriver(a.Out)
 	}
 	r.Done()
 	return nil

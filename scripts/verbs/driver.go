@@ -1,0 +1,140 @@
+package verbs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
+	"capacityv2.internal/scripts/toolchain"
+)
+
+// referenceDriver is the only driver that make up installs.
+const referenceDriver = "reference"
+
+// Programs of the driver's pods, and the references of their images in
+// test-e2e/driver/deploy.
+const (
+	driverProgram      = "reference-driver"
+	driverImage        = "capacityv2.internal/reference-driver:dev"
+	provisionerProgram = "csi-provisioner"
+	provisionerImage   = "capacityv2.internal/csi-provisioner:dev"
+	// shellImage is for pods that use volumes.
+	shellImage = "capacityv2.internal/busybox:dev"
+)
+
+// installTime is how long the driver's pods may take on a slow machine.
+const installTime = 3 * time.Minute
+
+// checkDriver refuses an unknown driver.
+func checkDriver(driver string) error {
+	if driver != "" && driver != referenceDriver {
+		return progress.Refuse("DRIVER="+driver, referenceDriver+", or nothing", "make up DRIVER="+referenceDriver)
+	}
+	return nil
+}
+
+// checkDriverMode refuses a driver where its images cannot get to the nodes.
+func checkDriverMode(driver string, m cluster.Mode) error {
+	if driver != "" && m != cluster.ModeFull {
+		return progress.Refuse("DRIVER="+driver+" in the mode "+string(m), "nodes of ours, which need root on Linux", "make up, as root and with neither CLUSTER_MODE nor CONTAINER_RUNTIME_ENDPOINT")
+	}
+	return nil
+}
+
+// driverImages are those of the driver's pods and of pods that use its volumes. The
+// driver mounts with busybox, which is all that folders need.
+func (a *App) driverImages(ctx context.Context, s *progress.Step) ([]cluster.Image, error) {
+	if err := toolchain.EnsurePrograms(ctx, s, "busybox"); err != nil {
+		return nil, err
+	}
+	busybox, err := exec.LookPath("busybox")
+	if err != nil {
+		return nil, err
+	}
+	applets, err := run.Cmd{Name: busybox, Args: []string{"--list"}}.Output(ctx)
+	if err != nil {
+		return nil, err
+	}
+	shell := map[string]string{}
+	for _, applet := range strings.Fields(string(applets)) {
+		if applet != "busybox" {
+			shell["bin/"+applet] = "busybox"
+		}
+	}
+	program := func(name string) string { return filepath.Join(a.WS.Components(), name) }
+	return []cluster.Image{
+		{Reference: driverImage, Entrypoint: []string{"/" + driverProgram}, Links: map[string]string{"bin/mount": "busybox", "bin/umount": "busybox"},
+			Files: map[string]string{driverProgram: program(driverProgram), "bin/busybox": busybox}},
+		{Reference: provisionerImage, Entrypoint: []string{"/" + provisionerProgram}, Files: map[string]string{provisionerProgram: program(provisionerProgram)}},
+		{Reference: shellImage, Entrypoint: []string{"/bin/sh"}, Files: map[string]string{"bin/busybox": busybox}, Links: shell},
+	}, nil
+}
+
+// buildDriver builds the programs of the images.
+func (a *App) buildDriver(ctx context.Context, s *progress.Step) error {
+	provisioner, err := a.WS.Project("external-provisioner")
+	if err != nil {
+		return err
+	}
+	if err := toolchain.Build(ctx, provisioner.Tree(), a.WS.Components(), "-s -w", s.Log, "./cmd/"+provisionerProgram); err != nil {
+		return err
+	}
+	return toolchain.Build(ctx, filepath.Join(a.WS.Root, "test-e2e"), a.WS.Components(), "-s -w", s.Log, "./driver/cmd/"+driverProgram)
+}
+
+// installDriver applies the manifests of the driver and waits until it runs on all
+// nodes.
+func (a *App) installDriver(ctx context.Context, s *progress.Step) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, installTime, fmt.Errorf("the driver is not ready after %s", installTime))
+	defer cancel()
+	st, err := cluster.StatusOf(a.WS)
+	if err != nil {
+		return err
+	}
+	kubectl := func(args ...string) run.Cmd {
+		return run.Cmd{Name: filepath.Join(st.Components, "kubectl"), Env: []string{"KUBECONFIG=" + st.Kubeconfig, "KUBECACHEDIR=" + st.KubectlCache}, Log: s.Log, Args: args}
+	}
+	dir := filepath.Join(a.WS.Root, "test-e2e", "driver", "deploy")
+	// The objects are printed as a list, with the namespaces that they got.
+	out, err := kubectl("apply", "--filename", dir, "--output", "json").Output(ctx)
+	if err != nil {
+		return err
+	}
+	var applied struct {
+		Items []struct {
+			Kind     string `json:"kind"`
+			Metadata struct {
+				Name      string `json:"name"`
+				Namespace string `json:"namespace"`
+			} `json:"metadata"`
+		} `json:"items"`
+	}
+	if err := json.Unmarshal(out, &applied); err != nil {
+		return fmt.Errorf("output of kubectl apply: %w", err)
+	}
+	for _, o := range applied.Items {
+		if o.Kind != "DaemonSet" && o.Kind != "Deployment" {
+			continue
+		}
+		name := strings.ToLower(o.Kind) + "/" + o.Metadata.Name
+		if err := kubectl("rollout", "status", name, "--namespace", o.Metadata.Namespace).Run(ctx); err != nil {
+			_ = kubectl("describe", "pods", "--namespace", o.Metadata.Namespace).Run(context.WithoutCancel(ctx))
+			return fmt.Errorf("%s is not ready: %w", name, err)
+		}
+		s.Sayf("%s is ready", name)
+	}
+	return nil
+}
+
+// showDriver prints what to try with the driver.
+func showDriver(out io.Writer) {
+	fmt.Fprintf(out, "the reference driver runs; docs/driver-authors.md says what to try with it\n")
+}
