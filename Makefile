@@ -1,6 +1,6 @@
 # Entry points. Each verb is one of the Go program in scripts/; see make help.
 .DEFAULT_GOAL := help
-.PHONY: help up down test test-stress upstream-suites fails-without nightly e2e bench tree apply export edit rebase lint verify prove codegen overrides release release-verify clean
+.PHONY: help up down test test-stress upstream-suites fails-without nightly e2e chain bench tree apply export edit rebase lint verify prove codegen overrides release release-verify clean
 
 # scripts/ runs before there is a tree, so outside the workspace of go.work.
 CAPACITYV2 := GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false" go -C scripts run . \
@@ -19,7 +19,7 @@ help: ## List the verbs
 	@echo "  CONTAINER_RUNTIME_ENDPOINT=unix:///SOCKET   up, e2e: your container runtime, for one node on this host"
 	@echo "  PODS=N SEED=N       test-stress: how many pods, and the faults of an earlier run; nightly: PODS"
 	@echo "  SUITE=REGEXP        upstream-suites, fails-without: only these folders"
-	@echo "  ONLY=REGEXP         bench, nightly: only these parts"
+	@echo "  ONLY=REGEXP         bench, chain, nightly: only these parts"
 	@echo "  FUZZ_TIME=10m       nightly: how long each fuzz test runs"
 	@echo "  PATCH=REGEXP        prove: only these patches"
 	@echo "  SINCE=COMMIT        prove: only patches that are not those of a commit"
@@ -55,6 +55,9 @@ nightly: ## What takes too long for every change: prove, upstream-suites, fails-
 
 e2e: ## Bring up a cluster, run the end-to-end tests on it, end it
 	@$(CAPACITYV2) e2e $(CLUSTER)
+
+chain: ## Measure scheduler, provisioner and reference driver together on a cluster, and write docs/benchmarks/chain.md
+	@$(CAPACITYV2) chain $(if $(ONLY),--only='$(ONLY)')
 
 bench: ## Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks
 	@$(CAPACITYV2) bench $(if $(ONLY),--only='$(ONLY)') $(if $(REPORT_ONLY),--report-only)

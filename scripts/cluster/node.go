@@ -78,8 +78,13 @@ func (n *node) folders(cni string) []mount {
 		{n.path("cni-state"), "/var/lib/cni"},
 		{n.path("volume-plugins"), flexVolumes},
 		{cni, cniBin},
+		{filepath.Join(filepath.Dir(n.Dir), "shared"), sharedFolder},
 	}
 }
+
+// sharedFolder is one for all nodes. It stands for the network through which a driver
+// copies volumes from node to node.
+const sharedFolder = "/var/lib/reference-csi"
 
 // flexVolumes is made by the controller manager, if it is not there.
 const flexVolumes = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec"

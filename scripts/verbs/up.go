@@ -24,7 +24,8 @@ func (a *App) Up(ctx context.Context, options cluster.Options, driver string) er
 	build := []progress.Task{{Name: "build the components", Do: a.buildComponents}}
 	if driver != "" {
 		err := r.Step(ctx, "images of the driver", func(ctx context.Context, s *progress.Step) error {
-			options.Images, err = a.driverImages(ctx, s)
+			images, err := a.driverImages(ctx, s)
+			options.Images = append(options.Images, images...)
 			return err
 		})
 		if err != nil {

@@ -68,7 +68,7 @@ func (w Workspace) Bin() string { return filepath.Join(w.Work, "bin") }
 // Components holds the components built from the patched tree.
 func (w Workspace) Components() string { return filepath.Join(w.Work, "components") }
 
-// StockComponents holds the components built from the base without the series.
+// StockComponents holds the programs built from the bases without the series.
 func (w Workspace) StockComponents() string { return filepath.Join(w.Work, "stock-components") }
 
 // Cluster holds the state of the local cluster.

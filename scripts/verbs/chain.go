@@ -1,0 +1,61 @@
+package verbs
+
+import (
+	"context"
+	"path/filepath"
+
+	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/toolchain"
+)
+
+// stockProvisionerImage is external-provisioner without the series.
+const stockProvisionerImage = "capacityv2.internal/csi-provisioner:stock"
+
+// Chain measures scheduler, provisioner and driver together on a cluster of its own,
+// and writes docs/benchmarks/chain.md. only is a regular expression for the names of
+// scenarios, "" for all; then the report is not written.
+func (a *App) Chain(ctx context.Context, only string) error {
+	if running, err := cluster.Running(a.WS); err != nil {
+		return err
+	} else if running {
+		return progress.Refuse("a local cluster runs from "+a.WS.Cluster(), "none: the scheduler of the one that make chain starts is replaced", "make down, then make chain")
+	}
+	stock := cluster.Image{Reference: stockProvisionerImage, Entrypoint: []string{"/" + provisionerProgram},
+		Files: map[string]string{provisionerProgram: filepath.Join(a.WS.StockComponents(), provisionerProgram)}}
+	if err := a.do(ctx, "chain", a.apply(progress.Task{Name: "build the stock provisioner", Do: a.buildStockProvisioner})...); err != nil {
+		return err
+	}
+	// Ended before it is left, whatever happens.
+	defer func() { _ = a.Down(context.WithoutCancel(ctx)) }()
+	if err := a.Up(ctx, cluster.Options{DefaultNodes: e2eNodes, Images: []cluster.Image{stock}}, referenceDriver); err != nil {
+		return err
+	}
+	st, err := cluster.StatusOf(a.WS)
+	if err != nil {
+		return err
+	}
+	return a.do(ctx, "chain", progress.Task{Name: "scenarios", Do: func(ctx context.Context, s *progress.Step) error {
+		env := []string{"KUBECONFIG=" + st.Kubeconfig, "COMPONENTS=" + st.Components, "CHAIN_LOGS=" + a.WS.Logs(), "CHAIN_ONLY=" + only}
+		if only == "" {
+			env = append(env, "CHAIN_REPORT="+filepath.Join(a.benchmarks(), "chain.md"))
+		}
+		return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, a.Out, "-count=1", "-timeout", "3h", "-v", "-run", "^TestChain$", "./chain")
+	}})
+}
+
+// buildStockProvisioner builds external-provisioner as upstream does: with the modules
+// that its own go.mod names.
+func (a *App) buildStockProvisioner(ctx context.Context, s *progress.Step) error {
+	p, err := a.WS.Project("external-provisioner")
+	if err != nil {
+		return err
+	}
+	dir := p.Tree() + "-stock"
+	if err := base.AddWorktree(ctx, gitrepo.Open(p.Tree(), s.Log), dir, base.Ref); err != nil {
+		return err
+	}
+	return toolchain.BuildFor(ctx, dir, a.WS.StockComponents(), "-s -w", []string{"GOWORK=off"}, s.Log, "./cmd/"+provisionerProgram)
+}

@@ -1,0 +1,226 @@
+package chain
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+const selectedNode = "volume.kubernetes.io/selected-node"
+
+// timeline records what happens to the pods and claims of a namespace. Each pod has one
+// claim of its own name.
+type timeline struct {
+	mutex sync.Mutex
+	// changes are those of the places of a node that claims have taken, in order.
+	changes []change
+	pods    map[string]*podTimes
+	// sentBack is how often the provisioner had no room and gave a claim back.
+	sentBack int
+	// node is where a claim is sent now, by its UID.
+	node map[types.UID]string
+}
+
+// change is a claim that begins (+1) or ends (-1) to take a place.
+type change struct {
+	at    time.Time
+	node  string
+	delta int
+}
+
+type podTimes struct {
+	created, decided, running, deleted time.Time
+}
+
+// record starts to record a namespace, until stop is closed.
+func record(client kubernetes.Interface, namespace string, stop <-chan struct{}) (*timeline, error) {
+	tl := &timeline{pods: map[string]*podTimes{}, node: map[types.UID]string{}}
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace))
+	claims, pods := factory.Core().V1().PersistentVolumeClaims().Informer(), factory.Core().V1().Pods().Informer()
+	if _, err := claims.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { tl.claim(obj.(*corev1.PersistentVolumeClaim), false) },
+		UpdateFunc: func(_, obj any) { tl.claim(obj.(*corev1.PersistentVolumeClaim), false) },
+		DeleteFunc: func(obj any) {
+			if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok {
+				tl.claim(claim, true)
+			}
+		},
+	}); err != nil {
+		return nil, err
+	}
+	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { tl.pod(obj.(*corev1.Pod), false) },
+		UpdateFunc: func(_, obj any) { tl.pod(obj.(*corev1.Pod), false) },
+		DeleteFunc: func(obj any) {
+			if pod, ok := obj.(*corev1.Pod); ok {
+				tl.pod(pod, true)
+			}
+		},
+	}); err != nil {
+		return nil, err
+	}
+	factory.Start(stop)
+	factory.WaitForCacheSync(stop)
+	return tl, nil
+}
+
+func (tl *timeline) claim(claim *corev1.PersistentVolumeClaim, gone bool) {
+	tl.mutex.Lock()
+	defer tl.mutex.Unlock()
+	now, before, node := time.Now(), tl.node[claim.UID], claim.Annotations[selectedNode]
+	if gone {
+		node = ""
+	}
+	if node == before {
+		return
+	}
+	if before != "" {
+		tl.changes = append(tl.changes, change{now, before, -1})
+	}
+	if node != "" {
+		tl.changes = append(tl.changes, change{now, node, 1})
+		tl.times(claim.Name).decided = now
+	} else if !gone {
+		tl.sentBack++
+		tl.times(claim.Name).decided = time.Time{}
+	}
+	tl.node[claim.UID] = node
+}
+
+func (tl *timeline) pod(pod *corev1.Pod, gone bool) {
+	tl.mutex.Lock()
+	defer tl.mutex.Unlock()
+	times := tl.times(pod.Name)
+	if times.created.IsZero() {
+		times.created = time.Now()
+	}
+	if gone && times.deleted.IsZero() {
+		times.deleted = time.Now()
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && times.running.IsZero() {
+			times.running = time.Now()
+		}
+	}
+}
+
+func (tl *timeline) times(name string) *podTimes {
+	if tl.pods[name] == nil {
+		tl.pods[name] = &podTimes{}
+	}
+	return tl.pods[name]
+}
+
+// running is how many pods run or have run.
+func (tl *timeline) running() (n int) {
+	tl.mutex.Lock()
+	defer tl.mutex.Unlock()
+	for _, p := range tl.pods {
+		if !p.running.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// result is what a run of a scenario comes down to. Times are in seconds.
+type result struct {
+	// Failed is how many volumes were asked for where there was no room.
+	Failed int
+	// Decided is when the last pod had a node, Running when the last one ran, both
+	// from the creation of the first. Left is how many pods never ran.
+	Decided, Running float64
+	Left             int
+	// Wait is the longest time that a pod had no node while a node had room for it.
+	Wait float64
+}
+
+// result evaluates the timeline: places is how many volumes fit on each node.
+func (tl *timeline) result(places map[string]int, end time.Time) result {
+	tl.mutex.Lock()
+	defer tl.mutex.Unlock()
+	r := result{Failed: tl.sentBack}
+	var first, decided, running time.Time
+	for _, p := range tl.pods {
+		if first.IsZero() || p.created.Before(first) {
+			first = p.created
+		}
+		if p.decided.After(decided) {
+			decided = p.decided
+		}
+		if p.running.After(running) {
+			running = p.running
+		}
+		if p.running.IsZero() && p.deleted.IsZero() {
+			r.Left++
+		}
+	}
+	r.Decided, r.Running = decided.Sub(first).Seconds(), running.Sub(first).Seconds()
+	for _, p := range tl.pods {
+		until := p.decided
+		if until.IsZero() {
+			until = end
+			if !p.deleted.IsZero() {
+				until = p.deleted
+			}
+		}
+		r.Wait = max(r.Wait, tl.besideRoom(places, p.created, until).Seconds())
+	}
+	return r
+}
+
+// besideRoom is the longest time without interruption between from and until in which
+// some node had a free place.
+func (tl *timeline) besideRoom(places map[string]int, from, until time.Time) time.Duration {
+	used := map[string]int{}
+	free := func() bool {
+		for node, n := range places {
+			if used[node] < n {
+				return true
+			}
+		}
+		return false
+	}
+	var longest time.Duration
+	at, since := time.Time{}, from
+	wasFree := true
+	step := func(now time.Time) {
+		if wasFree && now.After(since) {
+			longest = max(longest, minTime(now, until).Sub(since))
+		}
+	}
+	changes := slices.Clone(tl.changes)
+	for _, c := range changes {
+		if c.at.After(until) {
+			break
+		}
+		used[c.node] += c.delta
+		at = maxTime(c.at, from)
+		if isFree := free(); isFree != wasFree {
+			step(at)
+			wasFree, since = isFree, at
+		}
+	}
+	step(until)
+	return longest
+}
+
+func minTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
