@@ -117,12 +117,24 @@ func (tl *timeline) times(name string) *podTimes {
 	return tl.pods[name]
 }
 
-// running is how many pods run or have run.
-func (tl *timeline) running() (n int) {
+// decided is how many pods have a node.
+func (tl *timeline) decided() (n int) {
 	tl.mutex.Lock()
 	defer tl.mutex.Unlock()
 	for _, p := range tl.pods {
-		if !p.running.IsZero() {
+		if !p.decided.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// left is how many pods have never run, and are not deleted.
+func (tl *timeline) left() (n int) {
+	tl.mutex.Lock()
+	defer tl.mutex.Unlock()
+	for _, p := range tl.pods {
+		if p.running.IsZero() && p.deleted.IsZero() {
 			n++
 		}
 	}
