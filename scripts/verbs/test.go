@@ -8,6 +8,7 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/overrides"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/series"
@@ -88,7 +89,11 @@ func (a *App) proveOverrides(ctx context.Context, s *progress.Step) error {
 	if err != nil {
 		return err
 	}
-	return res.Prove(ctx, filepath.Join(a.WS.Root, "staging-overrides", "example"), s)
+	if err := res.Prove(ctx, filepath.Join(a.WS.Root, "staging-overrides", "example"), s); err != nil {
+		return err
+	}
+	s.Sayf("with what docs/driver-authors.md says")
+	return overrides.FollowGuide(ctx, filepath.Join(a.WS.Root, "docs", "driver-authors.md"), a.WS.Root, s)
 }
 
 func (a *App) buildEtcd(ctx context.Context, s *progress.Step) error {
