@@ -1,0 +1,13 @@
+// Package pool keeps the books of the pools of one node: which volumes there are,
+// in which pool, and how much room is left.
+//
+// All of it is on disk, and nothing in memory: each call locks the folder of the
+// node, reads what is there, and changes one file at a time, atomically. So a driver
+// that is killed leaves the state before or after a step, never half of one, and the
+// drivers of other nodes can look into the books and change them where they can reach
+// the folder.
+//
+//	ROOT/NODE/pools.json        the pools: name, folder, size
+//	ROOT/NODE/volumes/ID.json   one file for each volume
+//	FOLDER/ID/                  the data of a volume, in the folder of its pool
+package pool
