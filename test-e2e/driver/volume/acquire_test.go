@@ -1,0 +1,331 @@
+package volume
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"capacityv2.internal/test-e2e/driver/pool"
+)
+
+func TestRebuild(t *testing.T) {
+	c := newCluster(t, map[string]int64{"n": 10, "m": 10})
+	n, m := c.start("n"), c.start("m")
+	v := c.volume(n, 1)
+	c.release(v.ID)
+	for range 2 { // the call may be repeated
+		if _, err := m.Acquire(t.Context(), v.ID, "/stage"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := c.data(m, v.ID); got != "ready first" {
+		t.Errorf("new node: %s", got)
+	}
+	if got := c.data(n, v.ID); got != "moved" {
+		t.Errorf("old node: %s", got)
+	}
+	if c.named[v.ID] != "m" || c.left(n) != 10 || c.left(m) != 9 {
+		t.Errorf("named %q, left %d and %d", c.named[v.ID], c.left(n), c.left(m))
+	}
+	// And back, while the creator remembers that it is elsewhere.
+	c.expect(m.Release(t.Context(), v.ID), codes.OK, "")
+	c.release(v.ID)
+	c.write(n, v.ID, "second")
+	if got := c.data(n, v.ID) + ", " + c.data(m, v.ID); got != "ready second, none" {
+		t.Errorf("back home: %s", got)
+	}
+}
+
+// TestRefused checks that a refusal changes nothing: the old copy is there, the new node
+// has its room.
+func TestRefused(t *testing.T) {
+	stage := func(c *cluster, n *Manager, id string) {
+		c.named[id] = "n"
+		_, err := n.Acquire(c.Context(), id, "/stage")
+		c.expect(err, codes.OK, "")
+		c.release(id)
+	}
+	for name, test := range map[string]struct {
+		prepare func(c *cluster, n, m *Manager, id string)
+		code    codes.Code
+		text    string
+	}{
+		"no room": {func(c *cluster, _, m *Manager, _ string) {
+			_, err := m.Create(c.Context(), Request{Name: "other", Bytes: 2 * gi, Copies: 1})
+			c.expect(err, codes.OK, "")
+		}, codes.ResourceExhausted, "no pool has enough room"},
+		"staged": {func(c *cluster, n, _ *Manager, id string) { stage(c, n, id) }, codes.FailedPrecondition, "still staged on node n"},
+		"elsewhere": {func(c *cluster, _, _ *Manager, id string) {
+			c.named[id] = "n"
+		}, codes.FailedPrecondition, "volume is on n"},
+		"data away": {func(c *cluster, n, _ *Manager, id string) {
+			// The disk is not there, or not mounted here.
+			if err := os.Rename(filepath.Join(c.root, "n/data"), filepath.Join(c.root, "n/gone")); err != nil {
+				c.Fatal(err)
+			}
+			c.Cleanup(func() {
+				if err := os.Rename(filepath.Join(c.root, "n/gone"), filepath.Join(c.root, "n/data")); err != nil {
+					c.Error(err)
+				}
+			})
+		}, codes.FailedPrecondition, "cannot be read"},
+		"written meanwhile": {func(c *cluster, n, m *Manager, id string) {
+			stage(c, n, id)
+			c.off = []string{"n"} // says who put it out of service, wrongly
+			m.Store.Fault = func(step string) {
+				if step == "after copying" {
+					dir := filepath.Join(c.root, "n/data", id)
+					if err := os.WriteFile(filepath.Join(dir, "folder/file"), []byte("first, and more"), 0o640); err != nil {
+						c.Error(err)
+					}
+				}
+			}
+		}, codes.FailedPrecondition, "still being written"},
+		"no controller half": {func(_ *cluster, _, m *Manager, _ string) { m.Placement = nil }, codes.FailedPrecondition, "no controller half"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, map[string]int64{"n": 10, "m": 2})
+			n, m := c.start("n"), c.start("m")
+			v := c.volume(n, 1)
+			c.release(v.ID)
+			test.prepare(c, n, m, v.ID)
+			before := c.left(m)
+			_, err := m.Acquire(t.Context(), v.ID, "/stage")
+			c.expect(err, test.code, test.text)
+			if got := c.data(m, v.ID); got != "none" || c.left(m) != before {
+				t.Errorf("new node: %s, %d are left; expected %d", got, c.left(m), before)
+			}
+			if v, err := n.Get(v.ID); err != nil || v.State != pool.Ready {
+				t.Errorf("old node: %v, %v", v, err)
+			}
+		})
+	}
+}
+
+// TestFence checks that a copy is not served any more after another node has begun to
+// take it over, but by a decision of the controller half.
+func TestFence(t *testing.T) {
+	c := newCluster(t, map[string]int64{"n": 10, "m": 10})
+	n, m := c.start("n"), c.start("m")
+	v := c.volume(n, 1)
+	c.release(v.ID)
+	c.away = true
+	_, err := m.Acquire(t.Context(), v.ID, "/stage")
+	c.expect(err, codes.Unavailable, "")
+	_, err = n.Acquire(t.Context(), v.ID, "/stage")
+	c.expect(err, codes.Unavailable, "")
+	if got := c.data(n, v.ID) + ", " + c.data(m, v.ID); got != "ready first, rebuilt first" {
+		t.Errorf("without a controller half: %s", got)
+	}
+	// It decides for the old node, whose data changes.
+	c.away = false
+	c.write(n, v.ID, "second")
+	_, err = m.Acquire(t.Context(), v.ID, "/stage")
+	c.expect(err, codes.FailedPrecondition, "volume is on n")
+	// Then for the new one, which must not serve what it copied before.
+	c.release(v.ID)
+	if _, err := m.Acquire(t.Context(), v.ID, "/stage"); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.data(m, v.ID); got != "ready second" {
+		t.Errorf("new node: %s", got)
+	}
+	_, err = n.Acquire(t.Context(), v.ID, "/stage")
+	c.expect(err, codes.FailedPrecondition, "still staged on node m")
+}
+
+// TestUnfencedIsServed checks that a node needs no controller half for a volume that is
+// at home.
+func TestUnfencedIsServed(t *testing.T) {
+	c := newCluster(t, map[string]int64{"n": 10})
+	n := c.start("n")
+	v := c.volume(n, 1)
+	c.away = true
+	_, err := n.Acquire(t.Context(), v.ID, "/stage")
+	c.expect(err, codes.OK, "")
+}
+
+// TestNodeOff takes a volume from a node that never unstaged it.
+func TestNodeOff(t *testing.T) {
+	c := newCluster(t, map[string]int64{"n": 10, "m": 10})
+	n, m := c.start("n"), c.start("m")
+	v := c.volume(n, 1)
+	if _, err := n.Acquire(t.Context(), v.ID, "/stage"); err != nil {
+		t.Fatal(err)
+	}
+	c.release(v.ID)
+	c.off = []string{"n"}
+	_, err := m.Acquire(t.Context(), v.ID, "/stage")
+	c.expect(err, codes.OK, "")
+	if got := c.data(n, v.ID) + ", " + c.data(m, v.ID); got != "moved, ready first" {
+		t.Error(got)
+	}
+	c.expect(n.Release(t.Context(), v.ID), codes.OK, "") // it was not off
+}
+
+// TestRebuildKilled kills the new node's driver at each step. Before it has the volume,
+// the old node can serve it; in any case, one of both has all data, and the call can be
+// repeated.
+func TestRebuildKilled(t *testing.T) {
+	for _, goOn := range []string{"m", "n"} {
+		steps := 0
+		for step := 1; ; step++ {
+			c := newCluster(t, map[string]int64{"n": 10, "m": 10})
+			n, m := c.start("n"), c.start("m")
+			v := c.volume(n, 1)
+			c.release(v.ID)
+			died := killAt(step, m, func() {
+				_, err := m.acquire(t.Context(), v.ID, "/stage")
+				c.expect(err, codes.OK, "")
+			})
+			n, m = c.start("n"), c.start("m")
+			if goOn == "n" && c.named[v.ID] == "m" {
+				_, err := n.Acquire(t.Context(), v.ID, "/stage")
+				if err == nil {
+					t.Errorf("killed at step %d: the old node serves what is on the new one", step)
+				}
+			} else {
+				next := map[string]*Manager{"n": n, "m": m}[goOn]
+				if _, err := next.Acquire(t.Context(), v.ID, "/stage"); err != nil {
+					t.Errorf("killed at step %d: %s goes on: %v", step, goOn, err)
+				}
+				if got := c.data(next, v.ID); got != "ready first" {
+					t.Errorf("killed at step %d: %s has %s", step, goOn, got)
+				}
+				if left := c.left(n) + c.left(m); left != 19 {
+					t.Errorf("killed at step %d: %d are left; expected 19", step, left)
+				}
+			}
+			if !died {
+				break
+			}
+			steps++
+		}
+		if steps < 15 {
+			t.Errorf("%d steps were found; expected at least 15", steps)
+		}
+	}
+}
+
+// TestAtOnce lets all nodes ask for a volume at once, without a controller half that
+// decides. At most one may have it.
+func TestAtOnce(t *testing.T) {
+	names := []string{"n", "m", "o"}
+	for range 20 {
+		c := newCluster(t, map[string]int64{"n": 10, "m": 10, "o": 10})
+		managers := make([]*Manager, len(names))
+		for i, name := range names {
+			managers[i] = c.start(name)
+		}
+		v := c.volume(managers[0], 1)
+		for _, m := range managers {
+			m.Placement = agrees{}
+		}
+		var (
+			wg     sync.WaitGroup
+			mutex  sync.Mutex
+			served []string
+		)
+		for i, m := range managers {
+			wg.Go(func() {
+				for range 5 {
+					if _, err := m.Acquire(t.Context(), v.ID, "/stage"); err == nil {
+						mutex.Lock()
+						served = append(served, names[i])
+						mutex.Unlock()
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if len(served) > 1 {
+			t.Fatalf("volume is staged on %v", served)
+		}
+		data := 0
+		for _, m := range managers {
+			if c.data(m, v.ID) == "ready first" {
+				data++
+			}
+		}
+		if data == 0 {
+			t.Fatal("the data is lost")
+		}
+	}
+}
+
+// agrees is a controller half that always agrees.
+type agrees struct{}
+
+func (agrees) Fence(context.Context, string, string) error {
+	return status.Error(codes.FailedPrecondition, "no node is off")
+}
+func (agrees) Place(context.Context, string, string) error { return nil }
+
+// TestCopies uses a volume with two copies on one node and then on the other.
+func TestCopies(t *testing.T) {
+	c := newCluster(t, map[string]int64{"n": 10, "m": 1})
+	n, m := c.start("n"), c.start("m")
+	v := c.volume(n, 2)
+	if got := c.data(m, v.ID); got != "ready first" {
+		t.Errorf("after it was unstaged, the copy is: %s", got)
+	}
+	if _, err := n.Acquire(t.Context(), v.ID, "/stage"); err != nil {
+		t.Fatal(err)
+	}
+	c.release(v.ID)
+	_, err := m.Acquire(t.Context(), v.ID, "/stage")
+	c.expect(err, codes.FailedPrecondition, "still staged on node n")
+
+	// The node with the data is off, and its copy is newer.
+	if err := os.WriteFile(filepath.Join(c.root, "n/data", v.ID, "folder/file"), []byte("second"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	c.off = []string{"n"}
+	if _, err := m.Acquire(t.Context(), v.ID, "/stage"); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.data(n, v.ID) + ", " + c.data(m, v.ID); got != "ready second, ready second" || c.left(m) != 0 {
+		t.Errorf("copies: %s", got)
+	}
+	if got, err := n.Store.Get(v.ID); err != nil || got.FencedFor != "m" {
+		t.Errorf("the copy that is behind is not fenced: %v, %v", got, err)
+	}
+	// The books of the other copy cannot be found: it may be newer.
+	c.expect(m.Release(t.Context(), v.ID), codes.OK, "")
+	if err := os.Rename(filepath.Join(c.root, "n/pools.json"), filepath.Join(c.root, "n/gone")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = m.Acquire(t.Context(), v.ID, "/stage")
+	c.expect(err, codes.FailedPrecondition, "may have newer data")
+}
+
+// TestRestartOfNode checks that a node that was restarted does not keep a volume.
+func TestRestartOfNode(t *testing.T) {
+	c := newCluster(t, map[string]int64{"n": 10})
+	n := c.start("n")
+	v := c.volume(n, 1)
+	if _, err := n.Acquire(t.Context(), v.ID, "/stage"); err != nil {
+		t.Fatal(err)
+	}
+	n = c.start("n") // of the driver only
+	if got, err := n.Get(v.ID); err != nil || got.StagedAt != "/stage" {
+		t.Errorf("after the driver: %v, %v", got, err)
+	}
+	n, err := New(t.Context(), &Manager{Store: n.Store, Backing: rebooted{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := n.Get(v.ID); err != nil || got.StagedAt != "" {
+		t.Errorf("after the node: %v, %v", got, err)
+	}
+}
+
+type rebooted struct{ unmounted }
+
+func (rebooted) IsMounted(string) (bool, error) { return false, nil }

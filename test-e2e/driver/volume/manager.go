@@ -1,0 +1,166 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"k8s.io/klog/v2"
+	"k8s.io/utils/keymutex"
+
+	"capacityv2.internal/test-e2e/driver/pool"
+)
+
+// Placement is what a node asks the controller half for, which knows the nodes and
+// writes the PersistentVolumes.
+type Placement interface {
+	// Fence returns no error if a node cannot write any more to what it has staged,
+	// because it is off.
+	Fence(ctx context.Context, volume, node string) error
+	// Place has the node affinity of a volume name a node, or returns an error if the
+	// volume is meant to be elsewhere.
+	Place(ctx context.Context, volume, node string) error
+}
+
+// Manager manages the volumes of one node. All of its errors have a gRPC status.
+type Manager struct {
+	// Store has the books of the node.
+	Store *pool.Store
+	// Backing is what volumes are made of.
+	Backing Backing
+	// Placement is nil without a controller half. Then nothing is rebuilt.
+	Placement Placement
+	// CreateDelay makes the creation of a volume take longer, for tests.
+	CreateDelay time.Duration
+
+	calls   keymutex.KeyMutex
+	staging singleflight.Group
+}
+
+// New returns a manager, after it has finished or undone what a driver has left that
+// was killed.
+func New(ctx context.Context, m *Manager) (*Manager, error) {
+	m.calls = keymutex.NewHashed(1024)
+	return m, m.recover(ctx)
+}
+
+func (m *Manager) recover(ctx context.Context) error {
+	volumes, err := m.Store.Volumes()
+	if err != nil {
+		return err
+	}
+	for _, v := range volumes {
+		switch {
+		case v.State == pool.Creating && pool.Creator(v.ID) == m.Store.Node:
+			// Nobody knows of it. If the call comes again, it starts anew.
+			klog.FromContext(ctx).Info("Removing half-created volume", "volume", v.ID)
+			err = m.discardAll(v.ID)
+		case v.State == pool.Deleting:
+			err = m.Store.Discard(v.ID, false)
+		case v.State == pool.Leaving || v.State == pool.Rebuilding:
+			err = m.Store.Discard(v.ID, true)
+		case v.StagedAt != "":
+			err = m.forgetStage(ctx, v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetStage notes that a volume is not staged any more, if the node has been
+// restarted.
+func (m *Manager) forgetStage(ctx context.Context, v pool.Volume) error {
+	mounted, err := m.Backing.IsMounted(v.StagedAt)
+	if err != nil || mounted {
+		return err
+	}
+	klog.FromContext(ctx).Info("Volume is not staged any more", "volume", v.ID, "path", v.StagedAt)
+	_, err = m.Store.Update(v.ID, func(v *pool.Volume) error {
+		v.StagedAt = ""
+		return nil
+	})
+	return err
+}
+
+// replica is what a node has of a volume.
+type replica struct {
+	store  *pool.Store
+	volume pool.Volume
+}
+
+// find returns what this and the other nodes know of a volume. own is nil if this node
+// does not know it.
+func (m *Manager) find(id string) (own *pool.Volume, others []replica, err error) {
+	v, err := m.Store.Get(id)
+	switch {
+	case err == nil:
+		own = &v
+	case !errors.Is(err, pool.ErrNotFound):
+		return nil, nil, internal(err)
+	}
+	stores, err := m.Store.Others()
+	if err != nil {
+		return nil, nil, internal(err)
+	}
+	for _, s := range stores {
+		v, err := s.Get(id)
+		switch {
+		case err == nil:
+			others = append(others, replica{s, v})
+		case !errors.Is(err, pool.ErrNotFound):
+			return nil, nil, status.Errorf(codes.FailedPrecondition, "what node %s has of volume %s cannot be read: %v", s.Node, id, err)
+		}
+	}
+	return own, others, nil
+}
+
+// Get returns a volume that this node has.
+func (m *Manager) Get(id string) (pool.Volume, error) {
+	v, err := m.Store.Get(id)
+	if errors.Is(err, pool.ErrNotFound) || err == nil && !v.HasData() {
+		return v, status.Errorf(codes.NotFound, "volume %s is not on node %s", id, m.Store.Node)
+	}
+	return v, internal(err)
+}
+
+// Volumes returns the volumes that this node has, sorted by ID.
+func (m *Manager) Volumes() ([]pool.Volume, error) {
+	volumes, err := m.Store.Volumes()
+	return slices.DeleteFunc(volumes, func(v pool.Volume) bool { return !v.HasData() }), internal(err)
+}
+
+// discardAll removes a volume from all nodes, from this one last.
+func (m *Manager) discardAll(id string) error {
+	stores, err := m.Store.Others()
+	if err != nil {
+		return err
+	}
+	for _, s := range append(stores, m.Store) {
+		if err := s.Discard(id, false); err != nil {
+			return fmt.Errorf("remove volume %s from %s: %w", id, s.Node, err)
+		}
+	}
+	return nil
+}
+
+// internal gives an error a status, if it has none.
+func internal(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, pool.ErrNoRoom) {
+		return status.Error(codes.ResourceExhausted, err.Error())
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	return status.Error(codes.Internal, err.Error())
+}
