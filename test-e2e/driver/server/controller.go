@@ -1,0 +1,177 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"capacityv2.internal/test-e2e/driver/pool"
+	"capacityv2.internal/test-e2e/driver/volume"
+)
+
+// Controller is the controller service for the pools of one node.
+type Controller struct {
+	csi.UnimplementedControllerServer
+	Volumes *volume.Manager
+	// ReportPools is whether GetCapacity has the list of pools, or only the numbers
+	// that all drivers have.
+	ReportPools bool
+}
+
+// ControllerGetCapabilities returns what the service can do.
+func (c *Controller) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
+	response := &csi.ControllerGetCapabilitiesResponse{}
+	for _, t := range []csi.ControllerServiceCapability_RPC_Type{
+		csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME,
+		csi.ControllerServiceCapability_RPC_GET_CAPACITY,
+		csi.ControllerServiceCapability_RPC_LIST_VOLUMES,
+		csi.ControllerServiceCapability_RPC_EXPAND_VOLUME,
+	} {
+		response.Capabilities = append(response.Capabilities, &csi.ControllerServiceCapability{
+			Type: &csi.ControllerServiceCapability_Rpc{Rpc: &csi.ControllerServiceCapability_RPC{Type: t}},
+		})
+	}
+	return response, nil
+}
+
+// GetCapacity returns what is left of the pools that the parameters name: each of them,
+// their sum, and the largest one. On another node than asked for, that is nothing.
+func (c *Controller) GetCapacity(_ context.Context, r *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
+	if r.GetAccessibleTopology() != nil && !c.isHere(r.GetAccessibleTopology()) ||
+		len(r.GetVolumeCapabilities()) > 0 && supported(r.GetVolumeCapabilities()...) != nil {
+		return c.capacity(nil), nil
+	}
+	pools, _, err := parse(r.GetParameters())
+	if err != nil {
+		return nil, err
+	}
+	rooms, err := c.Volumes.Store.Rooms(pools)
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	return c.capacity(rooms), nil
+}
+
+func (c *Controller) isHere(t *csi.Topology) bool {
+	node, ok := t.GetSegments()[TopologyKey]
+	return ok && node == c.Volumes.Store.Node
+}
+
+func (c *Controller) capacity(rooms []pool.Room) *csi.GetCapacityResponse {
+	// An empty list means that the driver does not know. No room is a pool of zero.
+	list := []int64{0}
+	if len(rooms) > 0 {
+		list = nil
+	}
+	response := &csi.GetCapacityResponse{}
+	for _, r := range rooms {
+		list = append(list, r.AvailableBytes)
+		response.AvailableCapacity += r.AvailableBytes
+	}
+	response.MaximumVolumeSize = wrapperspb.Int64(slices.Max(list))
+	if c.ReportPools {
+		response.AvailableCapacities = list
+	}
+	return response
+}
+
+// CreateVolume creates a volume on this node.
+func (c *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+	wanted, err := request(r)
+	if err != nil {
+		return nil, err
+	}
+	requisite := r.GetAccessibilityRequirements().GetRequisite()
+	if len(requisite) > 0 && !slices.ContainsFunc(requisite, c.isHere) {
+		return nil, status.Errorf(codes.ResourceExhausted, "node %s is not among those where the volume is wanted", c.Volumes.Store.Node)
+	}
+	v, err := c.Volumes.Create(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	return &csi.CreateVolumeResponse{Volume: describe(v)}, nil
+}
+
+// DeleteVolume deletes a volume, and fails on a node that does not own it.
+func (c *Controller) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
+	if r.GetVolumeId() == "" {
+		return nil, missingID()
+	}
+	if err := c.Volumes.Delete(ctx, r.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	return &csi.DeleteVolumeResponse{}, nil
+}
+
+// ControllerExpandVolume makes a volume larger that this node has.
+func (c *Controller) ControllerExpandVolume(ctx context.Context, r *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
+	if r.GetVolumeId() == "" {
+		return nil, missingID()
+	}
+	if r.GetCapacityRange() == nil {
+		return nil, status.Error(codes.InvalidArgument, "capacity range is missing")
+	}
+	bytes, limit, err := sizes(r.GetCapacityRange())
+	if err != nil {
+		return nil, err
+	}
+	if known, err := c.Volumes.Get(r.GetVolumeId()); err != nil {
+		return nil, err
+	} else if limit > 0 && known.CapacityBytes > limit {
+		return nil, status.Errorf(codes.OutOfRange, "volume %s has %d bytes already", known.ID, known.CapacityBytes)
+	}
+	v, err := c.Volumes.Expand(ctx, r.GetVolumeId(), bytes)
+	if err != nil {
+		return nil, err
+	}
+	return &csi.ControllerExpandVolumeResponse{CapacityBytes: v.CapacityBytes, NodeExpansionRequired: true}, nil
+}
+
+// ValidateVolumeCapabilities confirms what is supported.
+func (c *Controller) ValidateVolumeCapabilities(_ context.Context, r *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
+	if r.GetVolumeId() == "" {
+		return nil, missingID()
+	}
+	if len(r.GetVolumeCapabilities()) == 0 {
+		return nil, status.Error(codes.InvalidArgument, "volume capabilities are missing")
+	}
+	if _, err := c.Volumes.Get(r.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	if err := supported(r.GetVolumeCapabilities()...); err != nil {
+		return &csi.ValidateVolumeCapabilitiesResponse{Message: status.Convert(err).Message()}, nil
+	}
+	return &csi.ValidateVolumeCapabilitiesResponse{Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{
+		VolumeContext: r.GetVolumeContext(), VolumeCapabilities: r.GetVolumeCapabilities(), Parameters: r.GetParameters(),
+	}}, nil
+}
+
+// ListVolumes returns the volumes that this node has, sorted by ID. A token is the ID of
+// the last volume before it.
+func (c *Controller) ListVolumes(_ context.Context, r *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
+	token := r.GetStartingToken()
+	if token != "" && pool.Creator(token) == "" {
+		return nil, status.Errorf(codes.Aborted, "starting token %q is not one of this driver", token)
+	}
+	volumes, err := c.Volumes.Volumes()
+	if err != nil {
+		return nil, err
+	}
+	volumes = slices.DeleteFunc(volumes, func(v pool.Volume) bool { return strings.Compare(v.ID, token) <= 0 })
+	response := &csi.ListVolumesResponse{}
+	if n := int(r.GetMaxEntries()); n > 0 && n < len(volumes) {
+		volumes = volumes[:n]
+		response.NextToken = volumes[n-1].ID
+	}
+	for _, v := range volumes {
+		response.Entries = append(response.Entries, &csi.ListVolumesResponse_Entry{Volume: describe(v)})
+	}
+	return response, nil
+}
+
+func missingID() error { return status.Error(codes.InvalidArgument, "volume ID is missing") }

@@ -1,0 +1,6 @@
+// Package server has the gRPC services of a node: identity, controller and node service
+// of CSI, and the registration service of the kubelet.
+//
+// The controller service is on every node, because only the node knows its pools:
+// external-provisioner runs beside it with --node-deployment.
+package server
