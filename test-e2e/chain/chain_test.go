@@ -60,8 +60,8 @@ func check(t *testing.T, s setting, v variant, r result) {
 // measure runs one scenario from an empty cluster.
 func measure(t *testing.T, s setting, v variant) result {
 	c := connect(t)
+	sched := startScheduler(t, v.scheduler) // the pods of the driver need one, too
 	c.configure(t, s, v.provisioner)
-	sched := startScheduler(t, v.scheduler)
 	stop := make(chan struct{})
 	t.Cleanup(func() { close(stop) })
 	tl, err := record(c, c.namespace, stop)
