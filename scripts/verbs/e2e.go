@@ -18,7 +18,7 @@ import (
 // gets room.
 const e2eNodes = 3
 
-// E2E runs the end-to-end tests on a local cluster. A cluster that runs already
+// E2E runs the end-to-end tests on a local cluster, with the reference driver. A cluster that runs already
 // is used and left alone; one that is started here is ended, whatever happens.
 func (a *App) E2E(ctx context.Context, options cluster.Options) (err error) {
 	before, err := cluster.Running(a.WS)
@@ -26,7 +26,11 @@ func (a *App) E2E(ctx context.Context, options cluster.Options) (err error) {
 		return err
 	}
 	options.DefaultNodes = e2eNodes
-	if err := a.Up(ctx, options, ""); err != nil {
+	driver := referenceDriver
+	if options.Mode == string(cluster.ModeControlPlane) || options.RuntimeEndpoint != "" {
+		driver = ""
+	}
+	if err := a.Up(ctx, options, driver); err != nil {
 		return err
 	}
 	if !before {
@@ -37,7 +41,7 @@ func (a *App) E2E(ctx context.Context, options cluster.Options) (err error) {
 		return err
 	}
 	return a.do(ctx, "e2e", progress.Task{Name: "end-to-end tests", Do: func(ctx context.Context, s *progress.Step) error {
-		env := []string{a.binPath(), "KUBECONFIG=" + st.Kubeconfig, "KUBECTL=" + filepath.Join(st.Components, "kubectl"), "CAPACITYV2_CLUSTER_MODE=" + string(st.Mode)}
+		env := []string{a.binPath(), "KUBECONFIG=" + st.Kubeconfig, "KUBECTL=" + filepath.Join(st.Components, "kubectl"), "CAPACITYV2_CLUSTER_MODE=" + string(st.Mode), "CAPACITYV2_DRIVER=" + driver}
 		var results bytes.Buffer
 		err := toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, io.MultiWriter(a.Out, &results), "-v", "-count=1", "-timeout", "15m", "./...")
 		return errors.Join(err, refuseSkips(results.String(), options))

@@ -46,7 +46,7 @@ func TestStory3(t *testing.T) {
 	before := c.schedulerCounter(t, "scheduler_volume_binding_rescheduling_events_total")
 
 	c.cleanup(t, "cordon", func(ctx context.Context) error { return c.setSchedulable(ctx, "node2") })
-	c.mustKubectl(t, "", "drain", "node2", "--timeout=50s")
+	c.mustKubectl(t, "", "drain", "node2", "--ignore-daemonsets", "--timeout=50s")
 	c.expectNoRoom(t, pod)
 	if _, err := c.claimOnNode(t, claim, "node2"); err != nil {
 		t.Error(err)
