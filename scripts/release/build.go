@@ -10,22 +10,25 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
 )
 
-// BuildComponents builds the named programs of the patched tree for this
+// BuildComponents builds the named programs of a project's patched tree for this
 // machine into out, stamped with our version. Programs that out holds already,
-// from the same commit with the same flags, are left as they are.
-func BuildComponents(ctx context.Context, ws workspace.Workspace, log io.Writer, out string, programs ...string) error {
-	stamp, err := ReadStamp(ctx, ws)
+// from the same commits with the same flags, are left as they are.
+func BuildComponents(ctx context.Context, ws workspace.Workspace, project string, log io.Writer, out string, programs ...string) error {
+	p, err := ws.Project(project)
 	if err != nil {
 		return err
 	}
-	return Build(ctx, ws.Tree(), stamp, Host(), log, out, programs...)
+	stamp, err := ReadStamp(ctx, ws, p)
+	if err != nil {
+		return err
+	}
+	return Build(ctx, p.Tree(), stamp, Host(), log, out, programs...)
 }
 
 // Build is [BuildComponents] for any tree, stamp and platform.
@@ -37,12 +40,12 @@ func Build(ctx context.Context, tree string, stamp Stamp, p Platform, log io.Wri
 	built := readBuilt(out)
 	var todo, packages []string
 	for _, name := range programs {
-		t, err := target(name)
+		t, err := target(stamp.Project, name)
 		if err != nil {
 			return err
 		}
 		// Nothing says what a dirty tree held at the last build.
-		if !stamp.Dirty && built.holds(out, p.file(name), inputs) {
+		if len(stamp.Dirty) == 0 && built.holds(out, p.file(name), inputs) {
 			continue
 		}
 		// The go command overwrites programs only, not what a broken copy left.
@@ -68,15 +71,18 @@ func Build(ctx context.Context, tree string, stamp Stamp, p Platform, log io.Wri
 	return built.write(out)
 }
 
-// buildInputs hashes what the bytes of a program depend on: the commit and the
-// version (both are in the flags), the platform and the Go release.
+// buildInputs hashes what the bytes of a program depend on: the commits, the
+// version (in the flags), the platform and the Go release.
 func buildInputs(ctx context.Context, stamp Stamp, p Platform) (string, error) {
 	goVersion, err := toolchain.GoValue(ctx, "GOVERSION")
 	if err != nil {
 		return "", err
 	}
-	h := sha256.Sum256([]byte(strings.Join(slices.Concat(
-		[]string{stamp.Ldflags(), p.String(), goVersion, toolchain.Tags}, toolchain.Env()), "\n")))
+	in := []string{stamp.Ldflags(), stamp.Commit, stamp.workspace, p.String(), goVersion, toolchain.Tags}
+	for _, name := range sortedKeys(stamp.linked) {
+		in = append(in, name+" "+stamp.linked[name])
+	}
+	h := sha256.Sum256([]byte(strings.Join(append(in, toolchain.Env()...), "\n")))
 	return hex.EncodeToString(h[:]), nil
 }
 

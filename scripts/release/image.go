@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,26 +18,38 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// imageRepository is what upstream's image tarballs are tagged for.
-const imageRepository = "registry.k8s.io"
+// imageRegistry is what upstream's images are tagged for.
+const imageRegistry = "registry.k8s.io"
 
-// imagePrograms are the programs that get an image. Upstream has one for
-// kube-proxy too; it needs the iptables and nft programs of a base image, and
-// we have none without a registry. The series leaves kube-proxy as it is, so
-// upstream's image of the base serves.
-var imagePrograms = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
+// imageSource is what an image is made from.
+type imageSource struct {
+	program    string
+	repository string
+	// archInName says that the architecture follows the repository, as in upstream's
+	// image tarballs of Kubernetes.
+	archInName bool
+	files      map[string]string // path in the image to the program there
+	entrypoint string
+	capability string // file capability of program; empty: none
+}
 
-// logRunner starts a program in its image and sends its output where flags say.
-const logRunner = "kube-log-runner"
+func (s imageSource) reference(p Platform, v Version) string {
+	name := s.repository
+	if s.archInName {
+		name += "-" + p.Arch
+	}
+	return name + ":" + v.ImageTag()
+}
 
-// Image is an image tarball inside the server tarball.
+// Image is an image tarball inside a tarball of the release.
 type Image struct {
 	Reference string `json:"reference"`
 	Platform  string `json:"platform"`
 	// Config is the digest of the image's configuration, which container
 	// runtimes show as the image's ID.
 	Config string `json:"config"`
-	// Tarball is the file inside the server tarball.
+	// Archive is the tarball of the release that holds it, Tarball the file in there.
+	Archive string   `json:"archive"`
 	Tarball Artefact `json:"tarball"`
 }
 
@@ -47,35 +58,31 @@ type Image struct {
 // root may use ports below 1024. Upstream's image has it.
 const netBindService = "\x01\x00\x00\x02" + "\x00\x04\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
 
-// packImage writes the image of program, in the form of `docker save`, into the
-// file out/program.tar. bin holds the programs of p. The image has no base:
+// packImage writes an image, in the form of `docker save`, into the file
+// out/PROGRAM.tar. bin holds the programs of p. The image has no base:
 // our programs are static, and a base would have to come from a registry.
-func packImage(ctx context.Context, program string, p Platform, v Version, bin, out string, date time.Time) (img Image, err error) {
+func packImage(ctx context.Context, src imageSource, p Platform, v Version, bin, out string, date time.Time) (img Image, err error) {
 	t := tree{"tmp": {mode: fs.ModeDir | fs.ModeSticky | 0o777}}
 	t.addBytes("etc/passwd", []byte("root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n"))
 	t.addBytes("etc/group", []byte("root:x:0:\nnobody:x:65534:\nnonroot:x:65532:\n"))
-	at, entrypoint := "usr/local/bin/"+program, "/go-runner"
-	if program == "kubectl" {
-		at, entrypoint = "bin/kubectl", "/bin/kubectl"
-	} else if err := t.addFile("go-runner", filepath.Join(bin, logRunner), modeProgram); err != nil {
-		return img, err
-	}
-	if err := t.addFile(at, filepath.Join(bin, program), modeProgram); err != nil {
-		return img, err
-	}
-	if program == "kube-apiserver" {
-		m := t[at]
-		m.capability = netBindService
-		t[at] = m
+	for at, program := range src.files {
+		if err := t.addFile(at, filepath.Join(bin, program), modeProgram); err != nil {
+			return img, err
+		}
+		if program == src.program {
+			m := t[at]
+			m.capability = src.capability
+			t[at] = m
+		}
 	}
 	var layer bytes.Buffer
 	if err := t.writeTar(ctx, &layer, date); err != nil {
 		return img, err
 	}
 	image, err := mutate.Append(empty.Image, mutate.Addendum{
-		// Not compressed: the server tarball compresses it.
+		// Not compressed: the archive compresses it.
 		Layer:   static.NewLayer(layer.Bytes(), types.DockerUncompressedLayer),
-		History: v1.History{Created: v1.Time{Time: date}, CreatedBy: program + " " + v.String()},
+		History: v1.History{Created: v1.Time{Time: date}, CreatedBy: src.program + " " + v.String()},
 	})
 	if err != nil {
 		return img, err
@@ -87,11 +94,11 @@ func packImage(ctx context.Context, program string, p Platform, v Version, bin, 
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = p.OS, p.Arch, v1.Time{Time: date}
 	config.Config = v1.Config{
-		Entrypoint: []string{entrypoint},
+		Entrypoint: []string{src.entrypoint},
 		Env:        []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 		WorkingDir: "/",
 		Labels: map[string]string{
-			"org.opencontainers.image.title":   program,
+			"org.opencontainers.image.title":   src.program,
 			"org.opencontainers.image.version": v.String(),
 		},
 	}
@@ -102,11 +109,11 @@ func packImage(ctx context.Context, program string, p Platform, v Version, bin, 
 	if err != nil {
 		return img, err
 	}
-	tag, err := name.NewTag(fmt.Sprintf("%s/%s-%s:%s", imageRepository, program, p.Arch, v.ImageTag()))
+	tag, err := name.NewTag(src.reference(p, v))
 	if err != nil {
 		return img, err
 	}
-	f, err := os.Create(filepath.Join(out, program+".tar"))
+	f, err := os.Create(filepath.Join(out, src.program+".tar"))
 	if err != nil {
 		return img, err
 	}
@@ -115,5 +122,5 @@ func packImage(ctx context.Context, program string, p Platform, v Version, bin, 
 	if err := tarball.Write(tag, image, sum); err != nil {
 		return img, err
 	}
-	return Image{Reference: tag.Name(), Platform: p.String(), Config: digest.String(), Tarball: sum.artefact(program + ".tar")}, nil
+	return Image{Reference: tag.Name(), Platform: p.String(), Config: digest.String(), Tarball: sum.artefact(src.program + ".tar")}, nil
 }

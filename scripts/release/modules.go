@@ -1,28 +1,19 @@
 package release
 
 import (
-	"bytes"
 	"cmp"
-	"context"
 	"debug/buildinfo"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/mod/modfile"
 
-	"capacityv2.internal/scripts/run"
-	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -64,14 +55,14 @@ func programModules(path string) (mods []module, goVersion string, err error) {
 
 func sortModules(mods []module) {
 	slices.SortFunc(mods, func(a, b module) int {
-		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Version, b.Version))
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Version, b.Version), strings.Compare(b.Sum, a.Sum))
 	})
 }
 
-// baseModules returns the modules that the base is assembled from, with the
-// sums that pin them.
-func baseModules(ws workspace.Workspace) ([]module, error) {
-	dir := ws.Pin("kubernetes")
+// baseModules returns the modules that the base of a project is assembled from,
+// with the sums that pin them.
+func baseModules(p workspace.Project) ([]module, error) {
+	dir := p.Pin()
 	b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
 		return nil, err
@@ -116,66 +107,11 @@ func (m module) purl() string {
 	return "pkg:golang/" + m.Path + "@" + strings.ReplaceAll(m.Version, "+", "%2B")
 }
 
-var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|patents|unlicense)([-._].*)?$`)
-
-// licences returns the licence files of the tree and of the modules that are
-// compiled in, in upstream's layout: LICENSES/, with those of other modules
-// below LICENSES/vendor/. The tree that is assembled from Go modules lacks the
-// latter, so they come from the modules themselves.
-func licences(ctx context.Context, treeDir string, mods []module, log io.Writer) (tree, error) {
-	t := tree{}
-	if err := t.addFolder("LICENSES", filepath.Join(treeDir, "LICENSES")); err != nil {
-		return nil, err
-	}
-	if _, err := os.Stat(filepath.Join(treeDir, "LICENSES", "vendor")); err == nil {
-		return t, nil
-	}
-	args := []string{"list", "-m", "-json=Path,Dir"}
-	for _, m := range mods {
-		if m.Version != "" {
-			args = append(args, m.Path)
-		}
-	}
-	if len(args) == 3 {
-		return t, nil
-	}
-	out, err := run.Cmd{Dir: treeDir, Env: toolchain.Env(), Log: log, Name: "go", Args: args}.Output(ctx)
-	if err != nil {
-		return nil, err
-	}
-	dec := json.NewDecoder(bytes.NewReader(out))
-	for {
-		var m struct{ Path, Dir string }
-		if err := dec.Decode(&m); errors.Is(err, io.EOF) {
-			return t, nil
-		} else if err != nil {
-			return nil, err
-		}
-		files, err := os.ReadDir(m.Dir)
-		if err != nil {
-			return nil, fmt.Errorf("licence of %s: %w", m.Path, err)
-		}
-		found := false
-		for _, f := range files {
-			if !f.Type().IsRegular() || !licenceFile.MatchString(f.Name()) {
-				continue
-			}
-			found = true
-			if err := t.addFile(path.Join("LICENSES/vendor", m.Path, f.Name()), filepath.Join(m.Dir, f.Name()), modeFile); err != nil {
-				return nil, err
-			}
-		}
-		if !found {
-			fmt.Fprintf(log, "# %s has no licence file at its top\n", m.Path)
-		}
-	}
-}
-
-// union returns all modules of lists once.
+// union returns all modules of lists once, with the sum where one list has it.
 func union(lists ...[]module) []module {
 	all := slices.Concat(lists...)
 	sortModules(all)
-	return slices.Compact(all)
+	return slices.CompactFunc(all, func(a, b module) bool { return a.Path == b.Path && a.Version == b.Version })
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -61,6 +61,26 @@ func (t tree) addFile(name, path string, mode fs.FileMode) error {
 	return nil
 }
 
+// addFiles adds the named files of dir to the folder.
+func (t tree) addFiles(folder, dir string, names []string) error {
+	for _, n := range names {
+		if err := t.addFile(path.Join(folder, n), filepath.Join(dir, n), modeFile); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addOptional is addFiles for those that are there.
+func (t tree) addOptional(folder, dir string, names []string) error {
+	for _, n := range names {
+		if err := t.addFiles(folder, dir, []string{n}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // addBytes adds a file with the content b.
 func (t tree) addBytes(name string, b []byte) {
 	t[name] = member{mode: modeFile, size: int64(len(b)), open: func() (io.ReadCloser, error) {

@@ -49,9 +49,9 @@ type runDetails struct {
 const builder = "https://capacityv2.internal/scripts/release@local"
 
 // newProvenance returns the provenance of subjects. Its materials are the
-// modules of the base, the modules that are compiled in, the base's and the
-// patched tree, and the patches.
-func newProvenance(in inputs, ldflags string, subjects []Artefact) ([]byte, error) {
+// modules of the bases, the modules that are compiled in, and of each source the
+// base's and the patched tree, and the patches.
+func newProvenance(in inputs, subjects []Artefact) ([]byte, error) {
 	s := statement{
 		Type:          "https://in-toto.io/Statement/v1",
 		PredicateType: "https://slsa.dev/provenance/v1",
@@ -61,17 +61,20 @@ func newProvenance(in inputs, ldflags string, subjects []Artefact) ([]byte, erro
 	}
 	def := &s.Predicate.BuildDefinition
 	def.BuildType = "https://capacityv2.internal/scripts/release/v1"
+	bases, ldflags := map[string]string{}, map[string]string{}
+	for _, src := range in.sources {
+		bases[src.project.Name] = src.stamp.Version.Base
+		if f := src.stamp.Ldflags(); f != "" {
+			ldflags[src.project.Name] = f
+		}
+	}
 	def.ExternalParameters = map[string]any{
-		"version": in.version.String(), "base": in.version.Base, "platforms": in.platforms, "sourceDateEpoch": in.date.Unix(),
+		"version": in.version.String(), "bases": bases, "platforms": in.platforms, "sourceDateEpoch": in.date.Unix(),
 	}
 	def.InternalParameters = map[string]any{
 		"go": in.goVersion, "environment": buildEnvironment(), "tags": toolchain.Tags, "ldflags": ldflags,
 	}
-	lists := [][]module{in.base}
-	for _, p := range in.programs {
-		lists = append(lists, p.modules)
-	}
-	for _, m := range union(lists...) {
+	for _, m := range in.modules() {
 		if m.Version == "" {
 			continue
 		}
@@ -85,11 +88,13 @@ func newProvenance(in inputs, ldflags string, subjects []Artefact) ([]byte, erro
 		}
 		def.ResolvedDependencies = append(def.ResolvedDependencies, r)
 	}
-	def.ResolvedDependencies = append(def.ResolvedDependencies,
-		resource{Name: "base", Digest: map[string]string{"gitTree": in.baseTree}},
-		resource{Name: "source", Digest: map[string]string{"gitCommit": in.commit, "gitTree": in.tree}})
-	for _, p := range in.patches {
-		def.ResolvedDependencies = append(def.ResolvedDependencies, resource{Name: "patches/kubernetes/" + p.Name, Digest: map[string]string{"sha256": p.SHA256()}})
+	for _, src := range in.sources {
+		def.ResolvedDependencies = append(def.ResolvedDependencies,
+			resource{Name: "base/" + src.project.Name, Digest: map[string]string{"gitTree": src.baseTree}},
+			resource{Name: "source/" + src.project.Name, Digest: map[string]string{"gitCommit": src.stamp.Commit, "gitTree": src.tree}})
+		for _, p := range src.patches {
+			def.ResolvedDependencies = append(def.ResolvedDependencies, resource{Name: src.patch(p), Digest: map[string]string{"sha256": p.SHA256()}})
+		}
 	}
 	s.Predicate.RunDetails.Builder.ID = builder
 	return marshal(s)

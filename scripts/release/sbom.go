@@ -12,32 +12,8 @@ import (
 	"github.com/spdx/tools-golang/json"
 	"github.com/spdx/tools-golang/spdx"
 	"github.com/spdx/tools-golang/spdx/v2/common"
-
-	"capacityv2.internal/scripts/series"
+	gomodule "golang.org/x/mod/module"
 )
-
-// program is one built program.
-type program struct {
-	Artefact          // of the program itself, not of a tarball
-	Platform string   `json:"platform"`
-	modules  []module // compiled into it
-}
-
-// inputs are what a release is made from; SBOM, provenance and manifest are
-// three views of them.
-type inputs struct {
-	version  Version
-	date     time.Time
-	base     []module // what the base was assembled from
-	baseTree string   // git's name of the base's tree
-	commit   string   // HEAD of the tree with the series
-	tree     string   // git's name of HEAD's tree
-	patches  []series.Patch
-	programs []program
-	// platforms in the form linux/amd64.
-	platforms []string
-	goVersion string
-}
 
 const noAssertion = "NOASSERTION"
 
@@ -48,52 +24,89 @@ func id(parts ...string) common.ElementID {
 	return common.ElementID(notInID.ReplaceAllString(strings.Join(parts, "-"), "-"))
 }
 
-// sbom returns the SPDX 2.3 document of a release: the patched source, which
-// descends from the base, with every patch and its sums; the programs generated
-// from it; and the Go modules that each program contains.
+// sbom returns the SPDX 2.3 document of a release: the patched sources, each of
+// which descends from its base, with every patch and its sums; the programs
+// generated from them; and the sources and the Go modules that each program contains.
 func sbom(in inputs) ([]byte, error) {
-	version := in.version.String()
-	doc := &spdx.Document{
-		SPDXVersion:    spdx.Version,
-		DataLicense:    spdx.DataLicense,
-		SPDXIdentifier: "DOCUMENT",
-		DocumentName:   "kubernetes-" + version,
-		// A name for this document only, as SPDX asks: the commit stands for all inputs.
-		DocumentNamespace: "https://spdx.org/spdxdocs/kubernetes-" + version + "-" + in.commit,
+	name := "kubernetes-" + in.version.String()
+	namespace := "https://spdx.org/spdxdocs/" + name
+	for _, s := range in.sources {
+		// A name for this document only, as SPDX asks: the commits stand for all inputs.
+		namespace += "-" + s.stamp.Commit
+	}
+	d := document{&spdx.Document{
+		SPDXVersion:       spdx.Version,
+		DataLicense:       spdx.DataLicense,
+		SPDXIdentifier:    "DOCUMENT",
+		DocumentName:      name,
+		DocumentNamespace: namespace,
 		CreationInfo: &spdx.CreationInfo{
 			Created:  in.date.UTC().Format(time.RFC3339),
 			Creators: []common.Creator{{CreatorType: "Tool", Creator: seriesName + "-release"}},
 		},
+	}}
+	versions := map[string]string{}
+	for _, s := range in.sources {
+		versions[s.project.Name] = s.stamp.Version.String()
+		d.addSource(s)
 	}
-	relate := func(a common.ElementID, kind string, b common.ElementID) {
-		doc.Relationships = append(doc.Relationships, &spdx.Relationship{
-			RefA: common.MakeDocElementID("", string(a)), RefB: common.MakeDocElementID("", string(b)), Relationship: kind,
-		})
+	for _, m := range in.modules() {
+		if m.Version != "" {
+			d.addModule(m)
+		}
 	}
-	main := module{Path: "k8s.io/kubernetes", Version: version}
-	source, base := id("source"), id("base")
-	doc.Packages = append(doc.Packages,
+	for _, s := range in.sources {
+		for _, m := range s.base {
+			d.relate(s.baseID(), common.TypeRelationshipGeneratedFrom, m.id())
+		}
+	}
+	for _, p := range in.programs {
+		d.addProgram(p, versions[p.Source])
+	}
+	var b bytes.Buffer
+	if err := json.Write(d.Document, &b, json.Indent(" "), json.EscapeHTML(false)); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// document is an SPDX document that grows.
+type document struct{ *spdx.Document }
+
+func (d document) relate(a common.ElementID, kind string, b common.ElementID) {
+	d.Relationships = append(d.Relationships, &spdx.Relationship{
+		RefA: common.MakeDocElementID("", string(a)), RefB: common.MakeDocElementID("", string(b)), Relationship: kind,
+	})
+}
+
+func sourceID(project string) common.ElementID { return id("source", project) }
+
+func (s source) baseID() common.ElementID { return id("base", s.project.Name) }
+
+func (d document) addSource(s source) {
+	name, version := s.project.Name, s.stamp.Version
+	d.Packages = append(d.Packages,
 		&spdx.Package{
-			PackageName: "kubernetes", PackageSPDXIdentifier: source, PackageVersion: version, PackageFileName: sourceTarball,
+			PackageName: name, PackageSPDXIdentifier: sourceID(name), PackageVersion: version.String(), PackageFileName: s.tarball(),
 			PackageDownloadLocation: noAssertion, PrimaryPackagePurpose: "SOURCE",
-			PackageSourceInfo:       "git commit " + in.commit + ", tree " + in.tree,
+			PackageSourceInfo:       "git commit " + s.stamp.Commit + ", tree " + s.tree,
 			PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: "Apache-2.0", PackageCopyrightText: noAssertion,
-			PackageExternalReferences: []*spdx.PackageExternalReference{purlRef(main)},
+			PackageExternalReferences: []*spdx.PackageExternalReference{purlRef(module{Path: s.project.Module, Version: version.String()})},
 		},
 		&spdx.Package{
-			PackageName: "kubernetes", PackageSPDXIdentifier: base, PackageVersion: in.version.Base,
-			PackageDownloadLocation: "git+https://github.com/kubernetes/kubernetes@" + in.version.Base, PrimaryPackagePurpose: "SOURCE",
-			PackageSourceInfo:       "assembled from the Go modules below; git tree " + in.baseTree,
+			PackageName: name, PackageSPDXIdentifier: s.baseID(), PackageVersion: version.Base,
+			PackageDownloadLocation: "git+https://" + repository(s.project.Module) + "@" + version.Base, PrimaryPackagePurpose: "SOURCE",
+			PackageSourceInfo:       "assembled from the Go modules below; git tree " + s.baseTree,
 			PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: "Apache-2.0", PackageCopyrightText: noAssertion,
 		})
-	relate("DOCUMENT", common.TypeRelationshipDescribe, source)
-	relate(source, common.TypeRelationshipDescendantOf, base)
+	d.relate("DOCUMENT", common.TypeRelationshipDescribe, sourceID(name))
+	d.relate(sourceID(name), common.TypeRelationshipDescendantOf, s.baseID())
 
-	for _, p := range in.patches {
-		patch := id("patch", p.Name)
+	for _, p := range s.patches {
+		patch := id("patch", name, p.Name)
 		sum := sha1.Sum(p.Bytes) // SPDX 2.3 requires it
-		doc.Files = append(doc.Files, &spdx.File{
-			FileName: "./patches/kubernetes/" + p.Name, FileSPDXIdentifier: patch, FileTypes: []string{"SOURCE"},
+		d.Files = append(d.Files, &spdx.File{
+			FileName: "./" + s.patch(p), FileSPDXIdentifier: patch, FileTypes: []string{"SOURCE"},
 			Checksums: []common.Checksum{
 				{Algorithm: common.SHA1, Value: hex.EncodeToString(sum[:])},
 				{Algorithm: common.SHA256, Value: p.SHA256()},
@@ -101,53 +114,51 @@ func sbom(in inputs) ([]byte, error) {
 			LicenseConcluded: noAssertion, LicenseInfoInFiles: []string{noAssertion}, FileCopyrightText: noAssertion,
 			FileComment: fmt.Sprintf("%s (Class: %s)", p.Subject, p.Class()),
 		})
-		relate(patch, common.TypeRelationshipPatchFor, base)
-		relate(patch, common.TypeRelationshipPatchApplied, source)
+		d.relate(patch, common.TypeRelationshipPatchFor, s.baseID())
+		d.relate(patch, common.TypeRelationshipPatchApplied, sourceID(name))
 	}
+}
 
-	lists := [][]module{in.base}
-	for _, p := range in.programs {
-		lists = append(lists, p.modules)
+func (d document) addModule(m module) {
+	sum := "go.sum " + m.Sum
+	if m.Sum == "" {
+		sum = "from vendor/ of the source"
 	}
-	for _, m := range union(lists...) {
-		if m.Version == "" {
-			continue
-		}
-		sum := "go.sum " + m.Sum
-		if m.Sum == "" {
-			sum = "from vendor/ of the source"
-		}
-		doc.Packages = append(doc.Packages, &spdx.Package{
-			PackageName: m.Path, PackageSPDXIdentifier: m.id(), PackageVersion: m.Version,
-			PackageDownloadLocation: noAssertion, PrimaryPackagePurpose: "LIBRARY",
-			PackageSourceInfo:       sum,
-			PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: noAssertion, PackageCopyrightText: noAssertion,
-			PackageExternalReferences: []*spdx.PackageExternalReference{purlRef(m)},
-		})
+	d.Packages = append(d.Packages, &spdx.Package{
+		PackageName: m.Path, PackageSPDXIdentifier: m.id(), PackageVersion: m.Version,
+		PackageDownloadLocation: noAssertion, PrimaryPackagePurpose: "LIBRARY",
+		PackageSourceInfo:       sum,
+		PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: noAssertion, PackageCopyrightText: noAssertion,
+		PackageExternalReferences: []*spdx.PackageExternalReference{purlRef(m)},
+	})
+}
+
+func (d document) addProgram(p program, version string) {
+	pid := id("program", p.Platform, p.Name)
+	d.Packages = append(d.Packages, &spdx.Package{
+		PackageName: p.Name, PackageSPDXIdentifier: pid, PackageVersion: version, PackageFileName: p.Platform + "/" + p.Name,
+		PackageDownloadLocation: noAssertion, PrimaryPackagePurpose: "APPLICATION",
+		PackageChecksums:        []common.Checksum{{Algorithm: common.SHA256, Value: p.SHA256}},
+		PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: noAssertion, PackageCopyrightText: noAssertion,
+	})
+	d.relate(pid, common.TypeRelationshipGeneratedFrom, sourceID(p.Source))
+	for _, s := range p.linked {
+		d.relate(pid, common.TypeRelationshipStaticLink, sourceID(s))
 	}
-	for _, m := range in.base {
-		relate(base, common.TypeRelationshipGeneratedFrom, m.id())
-	}
-	for _, p := range in.programs {
-		pid := id("program", p.Platform, p.Name)
-		doc.Packages = append(doc.Packages, &spdx.Package{
-			PackageName: p.Name, PackageSPDXIdentifier: pid, PackageVersion: version, PackageFileName: p.Platform + "/" + p.Name,
-			PackageDownloadLocation: noAssertion, PrimaryPackagePurpose: "APPLICATION",
-			PackageChecksums:        []common.Checksum{{Algorithm: common.SHA256, Value: p.SHA256}},
-			PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: noAssertion, PackageCopyrightText: noAssertion,
-		})
-		relate(pid, common.TypeRelationshipGeneratedFrom, source)
-		for _, m := range p.modules {
-			if m.Version != "" {
-				relate(pid, common.TypeRelationshipStaticLink, m.id())
-			}
+	for _, m := range p.modules {
+		if m.Version != "" {
+			d.relate(pid, common.TypeRelationshipStaticLink, m.id())
 		}
 	}
-	var b bytes.Buffer
-	if err := json.Write(doc, &b, json.Indent(" "), json.EscapeHTML(false)); err != nil {
-		return nil, err
+}
+
+// repository is where the code of a Go module of the projects is.
+func repository(path string) string {
+	path, _, _ = gomodule.SplitPathVersion(path)
+	if name, ok := strings.CutPrefix(path, "k8s.io/"); ok {
+		return "github.com/kubernetes/" + name
 	}
-	return b.Bytes(), nil
+	return path
 }
 
 func (m module) id() common.ElementID { return id("module", m.Path, m.Version) }

@@ -3,6 +3,8 @@ package release
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,22 +12,36 @@ import (
 	"github.com/spdx/tools-golang/spdx/v2/common"
 
 	"capacityv2.internal/scripts/series"
+	"capacityv2.internal/scripts/workspace"
 )
 
 const h1 = "h1:LTUzSbp9n0W7649oVKBYfC48zcoD3vCk++1PZQn28q8="
 
-// sampleInputs is a release of two programs that share a module.
+// sampleInputs is a release of two sources and of three programs that share a module.
 func sampleInputs() inputs {
 	shared := module{"example.com/shared", "v1.0.0+incompatible", h1}
+	patch := series.Patch{Name: "0001-a.patch", Bytes: []byte("x"), Subject: "storage: <a> & b", Trailers: map[string][]string{"Class": {"feature"}}}
 	return inputs{
-		version:  Version{"v1.37.1", 1},
-		date:     date,
-		base:     []module{{"k8s.io/api", "v0.37.1", h1}, {"k8s.io/kubernetes", "v1.37.1", h1}},
-		baseTree: "1111", commit: "2222", tree: "3333",
-		patches: []series.Patch{{Name: "0001-a.patch", Bytes: []byte("x"), Subject: "storage: <a> & b", Trailers: map[string][]string{"Class": {"feature"}}}},
+		version: Version{"v1.37.1", 1},
+		date:    date,
+		sources: []source{
+			{
+				project: workspace.Project{Name: workspace.ExternalProvisioner, Module: "github.com/kubernetes-csi/external-provisioner/v6"},
+				stamp:   Stamp{Project: workspace.ExternalProvisioner, Version: Version{"v6.3.0", 1}, Commit: "5555"},
+				base:    []module{{"github.com/kubernetes-csi/external-provisioner/v6", "v6.3.0", h1}}, baseTree: "4444", tree: "6666",
+				patches: []series.Patch{patch},
+			},
+			{
+				project: workspace.Project{Name: workspace.Kubernetes, Module: "k8s.io/kubernetes"},
+				stamp:   Stamp{Project: workspace.Kubernetes, Version: Version{"v1.37.1", 1}, Commit: "2222"},
+				base:    []module{{"k8s.io/api", "v0.37.1", h1}, {"k8s.io/kubernetes", "v1.37.1", h1}}, baseTree: "1111", tree: "3333",
+				patches: []series.Patch{patch},
+			},
+		},
 		programs: []program{
-			{Artefact{"kubectl", "aa", 1}, "linux/amd64", []module{shared, {Path: "k8s.io/api"}}},
-			{Artefact{"kubelet", "bb", 1}, "linux/amd64", []module{shared}},
+			{Artefact{"csi-provisioner", "dd", 1}, "linux/amd64", workspace.ExternalProvisioner, []string{workspace.Kubernetes}, []module{shared, {Path: "k8s.io/api"}}},
+			{Artefact{"kubectl", "aa", 1}, "linux/amd64", workspace.Kubernetes, nil, []module{shared, {Path: "k8s.io/api"}}},
+			{Artefact{"kubelet", "bb", 1}, "linux/amd64", workspace.Kubernetes, nil, []module{shared}},
 		},
 		platforms: []string{"linux/amd64"},
 		goVersion: "go1.26.8",
@@ -50,36 +66,60 @@ func TestSBOMListsPatchesAndModules(t *testing.T) {
 		known[p.PackageSPDXIdentifier] = true
 		packages = append(packages, p.PackageName+"@"+p.PackageVersion)
 	}
-	want := "kubernetes@v1.37.1+capacityv2.1 kubernetes@v1.37.1 example.com/shared@v1.0.0+incompatible k8s.io/api@v0.37.1 k8s.io/kubernetes@v1.37.1 kubectl@v1.37.1+capacityv2.1 kubelet@v1.37.1+capacityv2.1"
+	want := "external-provisioner@v6.3.0+capacityv2.1 external-provisioner@v6.3.0 kubernetes@v1.37.1+capacityv2.1 kubernetes@v1.37.1" +
+		" example.com/shared@v1.0.0+incompatible github.com/kubernetes-csi/external-provisioner/v6@v6.3.0 k8s.io/api@v0.37.1 k8s.io/kubernetes@v1.37.1" +
+		" csi-provisioner@v6.3.0+capacityv2.1 kubectl@v1.37.1+capacityv2.1 kubelet@v1.37.1+capacityv2.1"
 	if got := strings.Join(packages, " "); got != want {
 		t.Errorf("packages %s,\nwant %s", got, want)
 	}
-	if len(doc.Files) != 1 {
-		t.Fatalf("%d files, want one patch", len(doc.Files))
+	var files []string
+	for _, patch := range doc.Files {
+		known[patch.FileSPDXIdentifier] = true
+		files = append(files, patch.FileName)
+		sums := map[common.ChecksumAlgorithm]string{}
+		for _, c := range patch.Checksums {
+			sums[c.Algorithm] = c.Value
+		}
+		if sums[common.SHA256] != sampleInputs().sources[0].patches[0].SHA256() || len(sums[common.SHA1]) != 40 {
+			t.Errorf("sums of the patch: %v", sums)
+		}
+		if patch.FileComment != "storage: <a> & b (Class: feature)" {
+			t.Errorf("comment %q", patch.FileComment)
+		}
 	}
-	patch := doc.Files[0]
-	known[patch.FileSPDXIdentifier] = true
-	sums := map[common.ChecksumAlgorithm]string{}
-	for _, c := range patch.Checksums {
-		sums[c.Algorithm] = c.Value
+	if got := strings.Join(files, " "); got != "./patches/external-provisioner/0001-a.patch ./patches/kubernetes/0001-a.patch" {
+		t.Errorf("files %s", got)
 	}
-	if sums[common.SHA256] != sampleInputs().patches[0].SHA256() || len(sums[common.SHA1]) != 40 {
-		t.Errorf("sums of the patch: %v", sums)
-	}
-	if patch.FileComment != "storage: <a> & b (Class: feature)" {
-		t.Errorf("comment %q", patch.FileComment)
-	}
-	kinds := map[string]int{}
+	related := map[string]bool{}
 	for _, r := range doc.Relationships {
-		kinds[r.Relationship]++
+		related[fmt.Sprintf("%s %s %s", r.RefA.ElementRefID, r.Relationship, r.RefB.ElementRefID)] = true
 		for _, e := range []common.ElementID{r.RefA.ElementRefID, r.RefB.ElementRefID} {
 			if !known[e] {
 				t.Errorf("relationship %s names the unknown element %q", r.Relationship, e)
 			}
 		}
 	}
-	if kinds[common.TypeRelationshipPatchApplied] != 1 || kinds[common.TypeRelationshipStaticLink] != 2 || kinds[common.TypeRelationshipGeneratedFrom] != 4 {
-		t.Errorf("relationships %v", kinds)
+	for _, want := range []string{
+		"patch-kubernetes-0001-a.patch PATCH_APPLIED source-kubernetes",
+		"patch-external-provisioner-0001-a.patch PATCH_APPLIED source-external-provisioner",
+		"patch-external-provisioner-0001-a.patch PATCH_FOR base-external-provisioner",
+		"source-external-provisioner DESCENDANT_OF base-external-provisioner",
+		"base-external-provisioner GENERATED_FROM module-github.com-kubernetes-csi-external-provisioner-v6-v6.3.0",
+		"base-kubernetes GENERATED_FROM module-k8s.io-api-v0.37.1",
+		"program-linux-amd64-kubelet GENERATED_FROM source-kubernetes",
+		"program-linux-amd64-csi-provisioner GENERATED_FROM source-external-provisioner",
+		"program-linux-amd64-csi-provisioner STATIC_LINK source-kubernetes",
+		"program-linux-amd64-csi-provisioner STATIC_LINK module-example.com-shared-v1.0.0-incompatible",
+	} {
+		if !related[want] {
+			t.Errorf("no relationship %s in\n%s", want, strings.Join(sortedKeys(related), "\n"))
+		}
+	}
+	if len(related) != 18 {
+		t.Errorf("%d relationships:\n%s", len(related), strings.Join(sortedKeys(related), "\n"))
+	}
+	if doc.DocumentNamespace != "https://spdx.org/spdxdocs/kubernetes-v1.37.1+capacityv2.1-5555-2222" {
+		t.Errorf("name %s", doc.DocumentNamespace)
 	}
 	if strings.Contains(string(b), h1) == false || !strings.Contains(string(b), "pkg:golang/example.com/shared@v1.0.0%2Bincompatible") {
 		t.Error("a module lacks its sum or its package URL")
@@ -87,7 +127,7 @@ func TestSBOMListsPatchesAndModules(t *testing.T) {
 }
 
 func TestProvenanceMaterials(t *testing.T) {
-	b, err := newProvenance(sampleInputs(), "-s", []Artefact{{"x.tar.gz", "cc", 1}})
+	b, err := newProvenance(sampleInputs(), []Artefact{{"x.tar.gz", "cc", 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,24 +142,52 @@ func TestProvenanceMaterials(t *testing.T) {
 	for _, d := range s.Predicate.BuildDefinition.ResolvedDependencies {
 		got[d.Name] = d.Digest
 	}
-	if len(got) != 6 {
-		t.Errorf("materials %v, want three modules, base, source and a patch", sortedKeys(got))
+	if len(got) != 10 {
+		t.Errorf("materials %v, want four modules, and two of each: base, source, patch", sortedKeys(got))
 	}
 	for _, want := range []struct{ name, kind, value string }{
 		{"k8s.io/kubernetes", "dirHash", "2d353349ba7d9f45bbeb8f6854a0587c2e3ccdca03def0a4fbed4f6509f6f2af"},
 		{"example.com/shared", "dirHash", "2d353349ba7d9f45bbeb8f6854a0587c2e3ccdca03def0a4fbed4f6509f6f2af"},
-		{"base", "gitTree", "1111"},
-		{"source", "gitCommit", "2222"},
-		{"patches/kubernetes/0001-a.patch", "sha256", sampleInputs().patches[0].SHA256()},
+		{"base/kubernetes", "gitTree", "1111"},
+		{"source/kubernetes", "gitCommit", "2222"},
+		{"base/external-provisioner", "gitTree", "4444"},
+		{"source/external-provisioner", "gitTree", "6666"},
+		{"patches/kubernetes/0001-a.patch", "sha256", sampleInputs().sources[1].patches[0].SHA256()},
+		{"patches/external-provisioner/0001-a.patch", "sha256", sampleInputs().sources[0].patches[0].SHA256()},
 	} {
 		if v := got[want.name][want.kind]; v != want.value {
 			t.Errorf("%s of %s is %q, want %q", want.kind, want.name, v, want.value)
 		}
 	}
+	flags := fmt.Sprint(s.Predicate.BuildDefinition.InternalParameters["ldflags"])
+	if !strings.Contains(flags, "external-provisioner:-s -w -X main.version=v6.3.0+capacityv2.1 kubernetes:-s -w -X ") {
+		t.Errorf("linker flags %s", flags)
+	}
 
 	in := sampleInputs()
-	in.base[0].Sum = "h2:x"
-	if _, err := newProvenance(in, "", nil); err == nil {
+	in.sources[1].base[0].Sum = "h2:x"
+	if _, err := newProvenance(in, nil); err == nil {
 		t.Error("a sum of an unknown kind is accepted")
+	}
+}
+
+func TestRepository(t *testing.T) {
+	for module, want := range map[string]string{
+		"k8s.io/kubernetes": "github.com/kubernetes/kubernetes",
+		"github.com/kubernetes-csi/external-provisioner/v6": "github.com/kubernetes-csi/external-provisioner",
+		"github.com/container-storage-interface/spec":       "github.com/container-storage-interface/spec",
+	} {
+		if got := repository(module); got != want {
+			t.Errorf("%s: %s, want %s", module, got, want)
+		}
+	}
+}
+
+// A program from a tree with a vendor folder has modules without sums, another one
+// the same modules with sums: one element each.
+func TestUnionTakesTheSum(t *testing.T) {
+	got := union([]module{{"a", "v1.0.0", ""}, {"a", "v1.1.0", ""}}, []module{{"a", "v1.0.0", h1}})
+	if want := []module{{"a", "v1.0.0", h1}, {"a", "v1.1.0", ""}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

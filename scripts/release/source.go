@@ -3,6 +3,7 @@ package release
 import (
 	"archive/tar"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -17,19 +18,16 @@ import (
 	"capacityv2.internal/scripts/workspace"
 )
 
-// sourceTarball is upstream's name of the source.
-const sourceTarball = "kubernetes-src.tar.gz"
-
-// packSource writes the tree at commit as upstream does (git archive, no top
+// packSource writes the tree at its commit as upstream does (git archive, no top
 // folder), so that upstream's own build scripts find the commit and the version
 // in it: git fills in the commit's names, among them the tag of the release.
 //
 // It archives from a repository of its own that borrows the tree's objects: the
 // names that git fills in are then the same everywhere, whatever branches and
 // tags the tree's repository has.
-func packSource(ctx context.Context, tree, commit string, v Version, tmp, out string, date time.Time, log io.Writer) (Artefact, error) {
-	bare := filepath.Join(tmp, "source.git")
-	objects, err := gitrepo.Open(tree, log).Output(ctx, "rev-parse", "--path-format=absolute", "--git-path", "objects")
+func packSource(ctx context.Context, src source, tmp, out string, date time.Time, log io.Writer) (Artefact, error) {
+	bare := filepath.Join(tmp, src.project.Name+".git")
+	objects, err := gitrepo.Open(src.project.Tree(), log).Output(ctx, "rev-parse", "--path-format=absolute", "--git-path", "objects")
 	if err != nil {
 		return Artefact{}, err
 	}
@@ -48,8 +46,8 @@ func packSource(ctx context.Context, tree, commit string, v Version, tmp, out st
 	}
 	tarball := filepath.Join(tmp, "source.tar")
 	for _, args := range [][]string{
-		{"update-ref", "--no-deref", "HEAD", commit},
-		{"update-ref", "refs/tags/" + v.String(), commit},
+		{"update-ref", "--no-deref", "HEAD", src.stamp.Commit},
+		{"update-ref", "refs/tags/" + src.stamp.Version.String(), src.stamp.Commit},
 		{"-c", "core.attributesFile=" + os.DevNull, "archive", "--format=tar", "-o", tarball, "HEAD"},
 	} {
 		if err := repo.Git(ctx, args...); err != nil {
@@ -57,7 +55,7 @@ func packSource(ctx context.Context, tree, commit string, v Version, tmp, out st
 		}
 	}
 	defer os.Remove(tarball)
-	return writeGz(out, sourceTarball, func(w io.Writer) error { return repack(ctx, tarball, w, date) })
+	return writeGz(out, src.tarball(), func(w io.Writer) error { return repack(ctx, tarball, w, date) })
 }
 
 // repack copies a tarball with our owner, modes and date in the headers, which
@@ -96,42 +94,35 @@ func repack(ctx context.Context, tarball string, w io.Writer, date time.Time) er
 // seriesTarball holds the broken-out series of every upstream project.
 const seriesTarball = "capacityv2-series.tar.gz"
 
+// workspaceFiles are those with which a tree compiles against other trees.
+var workspaceFiles = []string{"go.work", "go.work.sum"}
+
 // packSeries writes patches/ and feature-gates.yaml: the listed patches with
-// their lists, and what an applier checks them with. Other files (an editor's,
-// a rejected hunk) are not part of a release.
+// their lists, what an applier checks them with, and the workspaces without which
+// the trees do not compile. Other files (an editor's, a rejected hunk) are not part
+// of a release.
 func packSeries(ctx context.Context, ws workspace.Workspace, v Version, out string, date time.Time) (Artefact, error) {
 	top := "capacityv2-series-" + imageTag(v.String())
 	t := tree{}
-	lists, err := filepath.Glob(filepath.Join(ws.Root, "patches", "*", series.ListName))
+	projects, err := ws.Projects()
 	if err != nil {
 		return Artefact{}, err
 	}
-	for _, list := range lists {
-		dir := filepath.Dir(list)
-		patches, err := series.List(dir)
+	for _, p := range projects {
+		patches, err := series.List(p.Series())
 		if err != nil {
 			return Artefact{}, err
 		}
-		files := slices.Concat(patches, []string{series.ListName})
-		for _, optional := range []string{series.LockName, filepath.Base(revisionFile(ws)), "README.md"} {
-			if _, err := os.Stat(filepath.Join(dir, optional)); err == nil {
-				files = append(files, optional)
-			}
-		}
-		for _, f := range files {
-			if err := t.addFile(path.Join(top, "patches", filepath.Base(dir), f), filepath.Join(dir, f), modeFile); err != nil {
-				return Artefact{}, err
-			}
-		}
-	}
-	for _, f := range []string{"feature-gates.yaml", "LICENSE"} {
-		p := filepath.Join(ws.Root, f)
-		if _, err := os.Stat(p); err != nil {
-			continue
-		}
-		if err := t.addFile(path.Join(top, f), p, modeFile); err != nil {
+		err = errors.Join(
+			t.addFiles(path.Join(top, "patches", p.Name), p.Series(), slices.Concat(patches, []string{series.ListName, workspace.ProjectFile})),
+			t.addOptional(path.Join(top, "patches", p.Name), p.Series(), []string{series.LockName, filepath.Base(revisionFile(ws)), "README.md"}),
+			t.addOptional(path.Join(top, "staging-overrides", p.Name), p.Workspace(), workspaceFiles))
+		if err != nil {
 			return Artefact{}, err
 		}
+	}
+	if err := t.addOptional(top, ws.Root, []string{"feature-gates.yaml", "LICENSE"}); err != nil {
+		return Artefact{}, err
 	}
 	return t.writeTarGz(ctx, out, seriesTarball, date)
 }

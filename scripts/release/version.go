@@ -1,19 +1,16 @@
-// Package release stamps, builds and packs the patched Kubernetes: the same
+// Package release stamps, builds and packs the patched projects: the same
 // inputs give the same bytes, in every folder and at every time.
 package release
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"capacityv2.internal/scripts/base"
-	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -33,15 +30,24 @@ type Version struct {
 
 var baseVersion = regexp.MustCompile(`^v([0-9]+)\.([0-9]+)\.[0-9]+(-(alpha|beta|rc)\.[0-9]+)?$`)
 
-// ReadVersion returns the version that ws builds: the base that
-// scripts/pins/kubernetes requires, and the number in patches/kubernetes/REVISION.
+// ReadVersion returns the version that ws builds: that of Kubernetes.
 func ReadVersion(ws workspace.Workspace) (Version, error) {
-	pinned, err := base.PinnedVersion(ws.Pin("kubernetes"), "k8s.io/kubernetes")
+	p, err := ws.Project(workspace.Kubernetes)
+	if err != nil {
+		return Version{}, err
+	}
+	return projectVersion(ws, p)
+}
+
+// projectVersion returns the version of one of the projects: the base that its pin
+// requires, and the number in patches/kubernetes/REVISION.
+func projectVersion(ws workspace.Workspace, p workspace.Project) (Version, error) {
+	pinned, err := base.PinnedVersion(p.Pin(), p.Module)
 	if err != nil {
 		return Version{}, fmt.Errorf("base version: %w", err)
 	}
 	if !baseVersion.MatchString(pinned) {
-		return Version{}, fmt.Errorf("base version: %s requires k8s.io/kubernetes %s, which is no release", ws.Pin("kubernetes"), pinned)
+		return Version{}, fmt.Errorf("base version: %s requires %s %s, which is no release", p.Pin(), p.Module, pinned)
 	}
 	file := revisionFile(ws)
 	b, err := os.ReadFile(file)
@@ -77,89 +83,4 @@ func (v Version) majorMinor() (major, minor string) {
 		return "", ""
 	}
 	return m[1], m[2]
-}
-
-// Stamp is what a build writes into the programs.
-type Stamp struct {
-	Version Version
-	// Commit is the tree's HEAD.
-	Commit string
-	// Dirty means that files of the tree differ from Commit.
-	Dirty bool
-	// Date is the build date, in whole seconds.
-	Date time.Time
-}
-
-// ReadStamp returns the stamp for the tree of ws: its HEAD, and the date of
-// that commit, which is the same everywhere because the series is applied with
-// the patches' own dates. SOURCE_DATE_EPOCH (seconds) replaces the date.
-func ReadStamp(ctx context.Context, ws workspace.Workspace) (Stamp, error) {
-	v, err := ReadVersion(ws)
-	if err != nil {
-		return Stamp{}, err
-	}
-	return TreeStamp(ctx, ws.Tree(), v)
-}
-
-// TreeStamp is [ReadStamp] for any tree and version, such as the base without
-// the series.
-func TreeStamp(ctx context.Context, tree string, v Version) (Stamp, error) {
-	repo := gitrepo.Open(tree, nil)
-	head, err := repo.Output(ctx, "log", "-1", "--format=%H %ct")
-	if err != nil {
-		return Stamp{}, fmt.Errorf("commit of %s: %w", tree, err)
-	}
-	commit, seconds, _ := strings.Cut(head, " ")
-	if e := os.Getenv("SOURCE_DATE_EPOCH"); e != "" {
-		seconds = e
-	}
-	n, err := strconv.ParseInt(seconds, 10, 64)
-	if err != nil || n < 0 {
-		return Stamp{}, progress.Refuse(fmt.Sprintf("SOURCE_DATE_EPOCH is %q", seconds), "seconds since 1970", "unset SOURCE_DATE_EPOCH")
-	}
-	dirty, err := repo.Dirty(ctx)
-	if err != nil {
-		return Stamp{}, fmt.Errorf("status of %s: %w", tree, err)
-	}
-	return Stamp{Version: v, Commit: commit, Dirty: len(dirty) > 0, Date: time.Unix(n, 0).UTC()}, nil
-}
-
-// GitVersion is the version, marked as upstream does when the tree has changes
-// that are in no commit. The mark is build metadata too.
-func (s Stamp) GitVersion() string {
-	v := s.Version.String()
-	switch {
-	case !s.Dirty:
-		return v
-	case s.Version.Revision == 0:
-		return v + "+dirty"
-	default:
-		return v + "-dirty"
-	}
-}
-
-// stamped are the packages whose variables upstream's hack/lib/version.sh sets.
-var stamped = []string{"k8s.io/client-go/pkg/version", "k8s.io/component-base/version"}
-
-// Ldflags are upstream's linker flags for s (hack/lib/version.sh, golang.sh).
-func (s Stamp) Ldflags() string {
-	state := "clean"
-	if s.Dirty {
-		state = "dirty"
-	}
-	major, minor := s.Version.majorMinor()
-	flags := []string{"-s", "-w"}
-	for _, kv := range [][2]string{
-		{"buildDate", s.Date.Format("2006-01-02T15:04:05Z")},
-		{"gitCommit", s.Commit},
-		{"gitTreeState", state},
-		{"gitVersion", s.GitVersion()},
-		{"gitMajor", major},
-		{"gitMinor", minor},
-	} {
-		for _, p := range stamped {
-			flags = append(flags, "-X", p+"."+kv[0]+"="+kv[1])
-		}
-	}
-	return strings.Join(flags, " ")
 }

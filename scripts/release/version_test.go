@@ -1,16 +1,13 @@
 package release
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/Masterminds/semver/v3"
 
-	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -57,9 +54,10 @@ func TestReadVersion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ws := workspace.Workspace{Root: t.TempDir()}
-			write(t, filepath.Join(ws.Pin("kubernetes"), "go.mod"), c.pin)
+			p := addProject(t, ws, workspace.Kubernetes, "k8s.io/kubernetes", "v1.37.1")
+			write(t, filepath.Join(p.Pin(), "go.mod"), c.pin)
 			if c.revision != "" {
-				write(t, filepath.Join(ws.Series(), "REVISION"), c.revision)
+				write(t, filepath.Join(p.Series(), "REVISION"), c.revision)
 			}
 			v, err := ReadVersion(ws)
 			switch {
@@ -74,73 +72,12 @@ func TestReadVersion(t *testing.T) {
 	}
 }
 
-func TestTreeStamp(t *testing.T) {
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "f"), "1")
-	commitAll(t, dir)
-	v := Version{Base: "v1.37.1", Revision: 1}
-	t.Setenv("SOURCE_DATE_EPOCH", "")
-	s, err := TreeStamp(t.Context(), dir, v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, err := gitrepo.Open(dir, nil).Rev(t.Context(), "HEAD")
-	if err != nil {
-		t.Fatal(err)
-	}
-	flags := s.Ldflags()
-	for _, want := range []string{
-		"-s -w ",
-		"-X k8s.io/component-base/version.gitVersion=v1.37.1+capacityv2.1",
-		"-X k8s.io/client-go/pkg/version.gitVersion=v1.37.1+capacityv2.1",
-		"-X k8s.io/component-base/version.gitMajor=1",
-		"-X k8s.io/component-base/version.gitMinor=37",
-		"-X k8s.io/component-base/version.gitTreeState=clean",
-		"-X k8s.io/component-base/version.gitCommit=" + head,
-		"-X k8s.io/component-base/version.buildDate=" + commitDate,
-	} {
-		if !strings.Contains(flags+" ", want+" ") && !strings.HasPrefix(flags, want) {
-			t.Errorf("no %q in %q", want, flags)
-		}
-	}
-
-	t.Setenv("SOURCE_DATE_EPOCH", "86400")
-	write(t, filepath.Join(dir, "f"), "2")
-	if s, err = TreeStamp(t.Context(), dir, v); err != nil {
-		t.Fatal(err)
-	}
-	if want := time.Unix(86400, 0).UTC(); !s.Dirty || !s.Date.Equal(want) || s.GitVersion() != "v1.37.1+capacityv2.1-dirty" {
-		t.Errorf("%+v, want a dirty one at %s", s, want)
-	}
-	if sv := semver.MustParse(s.GitVersion()); sv.Prerelease() != "" {
-		t.Errorf("%s is a pre-release", sv)
-	}
-
-	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
-	if _, err := TreeStamp(t.Context(), dir, v); err == nil {
-		t.Error("SOURCE_DATE_EPOCH=yesterday is accepted")
-	}
-}
-
-const commitDate = "2026-01-02T03:04:05Z"
-
-// commitAll commits everything in dir as the first commit of a repository.
-func commitAll(t *testing.T, dir string) {
-	t.Helper()
-	repo := gitrepo.Open(dir, nil)
-	for _, args := range [][]string{{"init", "--quiet", "."}, {"add", "--all"}, {"commit", "--quiet", "-m", "all"}} {
-		if err := repo.GitAt(t.Context(), commitDate, args...); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func write(t *testing.T, path, content string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
+// All projects of a release have the same revision.
+func TestProjectVersion(t *testing.T) {
+	ws := workspace.Workspace{Root: t.TempDir()}
+	write(t, filepath.Join(addProject(t, ws, workspace.Kubernetes, "k8s.io/kubernetes", "v1.37.1").Series(), "REVISION"), "3\n")
+	v, err := projectVersion(ws, addProject(t, ws, workspace.ExternalProvisioner, "github.com/kubernetes-csi/external-provisioner/v6", "v6.3.0"))
+	if err != nil || v.String() != "v6.3.0+capacityv2.3" {
+		t.Errorf("%s, %v", v, err)
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/series"
+	"capacityv2.internal/scripts/workspace"
 )
 
 // Release packs dist/ from the applied series, for a list of platforms such as
@@ -22,7 +24,9 @@ func (a *App) Release(ctx context.Context, list string) error {
 	}
 	dir, err := release.Run(ctx, a.WS, release.Options{
 		Platforms: platforms,
-		CheckTree: func(ctx context.Context) error { return series.EnsureSafe(ctx, a.tree(nil)) },
+		CheckTree: func(ctx context.Context, p workspace.Project) error {
+			return series.EnsureSafe(ctx, gitrepo.Open(p.Tree(), nil))
+		},
 	}, r)
 	if err != nil {
 		return err

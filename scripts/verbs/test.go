@@ -109,7 +109,7 @@ func (a *App) buildStockAPIServer(ctx context.Context, s *progress.Step) error {
 	if err != nil {
 		return err
 	}
-	stamp, err := release.TreeStamp(ctx, a.WS.Stock(), release.Version{Base: v.Base})
+	stamp, err := release.TreeStamp(ctx, workspace.Kubernetes, a.WS.Stock(), release.Version{Base: v.Base})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/workspace"
 )
 
 // Up applies the series, builds the components, and brings up a local cluster, with a
@@ -64,7 +65,7 @@ func (a *App) buildComponents(ctx context.Context, s *progress.Step) error {
 	if err := toolchain.RequireDisk(a.WS.Work, buildDisk); err != nil {
 		return err
 	}
-	return release.BuildComponents(ctx, a.WS, s.Log, a.WS.Components(), cluster.Components()...)
+	return release.BuildComponents(ctx, a.WS, workspace.Kubernetes, s.Log, a.WS.Components(), cluster.Components()...)
 }
 
 // Down ends the local cluster.

@@ -15,8 +15,11 @@ import (
 // made from.
 const Kubernetes = "kubernetes"
 
-// projectFile describes a project, in its folder of patches/.
-const projectFile = "project.yaml"
+// ExternalProvisioner is the project with the sidecar that publishes capacity.
+const ExternalProvisioner = "external-provisioner"
+
+// ProjectFile describes a project, in its folder of patches/.
+const ProjectFile = "project.yaml"
 
 // Project is an upstream project with a series of its own.
 type Project struct {
@@ -37,7 +40,7 @@ type Project struct {
 
 // Projects returns those of patches/, by name.
 func (w Workspace) Projects() ([]Project, error) {
-	files, err := filepath.Glob(filepath.Join(w.Root, "patches", "*", projectFile))
+	files, err := filepath.Glob(filepath.Join(w.Root, "patches", "*", ProjectFile))
 	if err != nil {
 		return nil, err
 	}
@@ -55,10 +58,10 @@ func (w Workspace) Projects() ([]Project, error) {
 // Project returns one of them, and refuses an unknown name.
 func (w Workspace) Project(name string) (Project, error) {
 	p := Project{Name: name, ws: w}
-	path := filepath.Join(p.Series(), projectFile)
+	path := filepath.Join(p.Series(), ProjectFile)
 	b, err := os.ReadFile(path)
 	if err != nil || name == "" {
-		known, _ := filepath.Glob(filepath.Join(w.Root, "patches", "*", projectFile))
+		known, _ := filepath.Glob(filepath.Join(w.Root, "patches", "*", ProjectFile))
 		for i, k := range known {
 			known[i] = filepath.Base(filepath.Dir(k))
 		}

@@ -1,0 +1,130 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/series"
+	"capacityv2.internal/scripts/workspace"
+)
+
+// inputs are what a release is made from; SBOM, provenance and manifest are
+// three views of them.
+type inputs struct {
+	// version and date of the release are those of Kubernetes.
+	version  Version
+	date     time.Time
+	sources  []source // by name
+	programs []program
+	// platforms in the form linux/amd64.
+	platforms []string
+	goVersion string
+}
+
+// source is the patched tree of a project.
+type source struct {
+	project  workspace.Project
+	stamp    Stamp
+	base     []module // what the base was assembled from
+	baseTree string   // git's name of the base's tree
+	tree     string   // git's name of HEAD's tree
+	patches  []series.Patch
+}
+
+// program is one built program.
+type program struct {
+	Artefact          // of the program itself, not of a tarball
+	Platform string   `json:"platform"`
+	Source   string   `json:"source"` // name of the source that it is built from
+	linked   []string // names of other sources that are compiled into it
+	modules  []module // compiled into it
+}
+
+// readInputs reads the sources: every project, patched.
+func readInputs(ctx context.Context, ws workspace.Workspace, o Options, s *progress.Step) (inputs, error) {
+	main, err := ws.Project(workspace.Kubernetes)
+	if err != nil {
+		return inputs{}, err
+	}
+	stamp, err := ReadStamp(ctx, ws, main)
+	if err != nil {
+		return inputs{}, err
+	}
+	in := inputs{version: stamp.Version, date: stamp.Date}
+	for _, p := range o.Platforms {
+		in.platforms = append(in.platforms, p.String())
+	}
+	projects, err := ws.Projects()
+	if err != nil {
+		return in, err
+	}
+	for _, p := range projects {
+		if o.CheckTree != nil {
+			if err := o.CheckTree(ctx, p); err != nil {
+				return in, err
+			}
+		}
+		src, err := readSource(ctx, ws, p, s.Log)
+		if err != nil {
+			return in, err
+		}
+		in.sources = append(in.sources, src)
+		s.Sayf("%s %s: commit %.12s, %d patches", p.Title, src.stamp.Version, src.stamp.Commit, len(src.patches))
+	}
+	return in, nil
+}
+
+// readSource reads what there is of a project, and refuses what would not be
+// reproducible.
+func readSource(ctx context.Context, ws workspace.Workspace, p workspace.Project, log io.Writer) (source, error) {
+	src := source{project: p}
+	var err error
+	if src.stamp, err = ReadStamp(ctx, ws, p); err != nil {
+		return src, err
+	}
+	if len(src.stamp.Dirty) > 0 {
+		dirty := src.stamp.Dirty[0]
+		return src, progress.Refuse("dirty tree: files in "+dirty+" differ from its HEAD", "the base with the series, nothing else",
+			"git -C "+dirty+" status; then make export or git -C "+dirty+" stash --include-untracked")
+	}
+	if product, ok := products[p.Name]; ok {
+		if err := product.check(ctx, p.Tree()); err != nil {
+			return src, err
+		}
+	}
+	if src.base, err = baseModules(p); err != nil {
+		return src, err
+	}
+	repo := gitrepo.Open(p.Tree(), log)
+	if src.baseTree, err = repo.Tree(ctx, base.Ref); err != nil {
+		return src, fmt.Errorf("tree of the base: %w", err)
+	}
+	if src.tree, err = repo.Tree(ctx, "HEAD"); err != nil {
+		return src, err
+	}
+	src.patches, err = series.Read(p.Series())
+	return src, err
+}
+
+// modules returns those of all bases and programs, once.
+func (in inputs) modules() []module {
+	var lists [][]module
+	for _, s := range in.sources {
+		lists = append(lists, s.base)
+	}
+	for _, p := range in.programs {
+		lists = append(lists, p.modules)
+	}
+	return union(lists...)
+}
+
+// patch is the path of a patch in the repository.
+func (s source) patch(p series.Patch) string { return "patches/" + s.project.Name + "/" + p.Name }
+
+// tarball is the file name of the patched source, for Kubernetes upstream's.
+func (s source) tarball() string { return s.project.Name + "-src.tar.gz" }

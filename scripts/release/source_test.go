@@ -1,0 +1,100 @@
+package release
+
+import (
+	"archive/tar"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/workspace"
+)
+
+// The source tarball is the same for trees with other branches and tags, and
+// upstream's version script finds the release in it.
+func TestSourceTarball(t *testing.T) {
+	ws, v := workspace.Workspace{}, Version{Base: "v1.37.1", Revision: 1}
+	var sums []string
+	for _, branch := range []string{"one", "two"} {
+		out := t.TempDir()
+		ws.Root = t.TempDir()
+		ws.Work = filepath.Join(ws.Root, "_work")
+		p := addProject(t, ws, "some-project", "example.com/some", "v1.0.0")
+		dir := p.Tree()
+		write(t, filepath.Join(dir, "hack/lib/.gitattributes"), "version.sh export-subst\n")
+		write(t, filepath.Join(dir, "hack/lib/version.sh"), "'$Format:%H$' '$Format:%D$'\n")
+		if err := os.Chmod(filepath.Join(dir, "hack/lib/version.sh"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("hack/lib", filepath.Join(dir, "link")); err != nil {
+			t.Fatal(err)
+		}
+		commitAll(t, dir)
+		repo := gitrepo.Open(dir, nil)
+		for _, args := range [][]string{{"checkout", "--quiet", "-b", branch}, {"tag", "tag-" + branch}} {
+			if err := repo.Git(t.Context(), args...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		head, err := repo.Rev(t.Context(), "HEAD")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := packSource(t.Context(), source{project: p, stamp: Stamp{Commit: head, Version: v}}, t.TempDir(), out, date, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums = append(sums, a.SHA256)
+		path := filepath.Join(out, "some-project-src.tar.gz")
+		listing(t, path)
+		err = readTarGz(path, func(h *tar.Header, r io.Reader) error {
+			b, err := io.ReadAll(r)
+			switch {
+			case h.Name == "link" && h.Linkname != "hack/lib":
+				t.Errorf("link to %q", h.Linkname)
+			case h.Name == "hack/lib/version.sh" && (h.Mode != 0o755 || !strings.Contains(string(b), head) || !strings.Contains(string(b), "tag: "+v.String())):
+				t.Errorf("version.sh, mode %o: %s", h.Mode, b)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sums[0] != sums[1] {
+		t.Error("branches or tags of the tree change the source tarball")
+	}
+}
+
+// A stranger finds what applies the series and what compiles the result, and nothing else.
+func TestSeriesTarball(t *testing.T) {
+	ws := workspace.Workspace{Root: t.TempDir()}
+	addProject(t, ws, "csi-spec", "example.com/spec", "v1.0.0")
+	addProject(t, ws, workspace.Kubernetes, "k8s.io/kubernetes", "v1.37.1")
+	for n, c := range map[string]string{
+		"patches/kubernetes/series": "# order\n0001-a.patch\n", "patches/kubernetes/0001-a.patch": "x", "patches/kubernetes/REVISION": "1",
+		"patches/kubernetes/0001-a.patch~": "x", "patches/kubernetes/stray.patch": "x", "feature-gates.yaml": "gates: []\n",
+		"staging-overrides/csi-spec/go.work": "x", "staging-overrides/csi-spec/go.work.sum": "x", "staging-overrides/csi-spec/stray": "x",
+	} {
+		write(t, filepath.Join(ws.Root, n), c)
+	}
+	out := t.TempDir()
+	if _, err := packSeries(t.Context(), ws, Version{"v1.37.1", 1}, out, date); err != nil {
+		t.Fatal(err)
+	}
+	const top = "capacityv2-series-v1.37.1_capacityv2.1/"
+	want := strings.Join([]string{" 755", "feature-gates.yaml 644",
+		"patches/ 755", "patches/csi-spec/ 755", "patches/csi-spec/project.yaml 644", "patches/csi-spec/series 644",
+		"patches/kubernetes/ 755", "patches/kubernetes/0001-a.patch 644", "patches/kubernetes/REVISION 644", "patches/kubernetes/project.yaml 644", "patches/kubernetes/series 644",
+		"staging-overrides/ 755", "staging-overrides/csi-spec/ 755", "staging-overrides/csi-spec/go.work 644", "staging-overrides/csi-spec/go.work.sum 644"}, ", "+top)
+	if got := listing(t, filepath.Join(out, seriesTarball)); got != top+want {
+		t.Errorf("members %s,\nwant %s", got, top+want)
+	}
+
+	write(t, filepath.Join(ws.Root, "patches/kubernetes/series"), "0002-gone.patch\n")
+	if _, err := packSeries(t.Context(), ws, Version{"v1.37.1", 1}, out, date); err == nil {
+		t.Error("a series without its patch is packed")
+	}
+}
