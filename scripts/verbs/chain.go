@@ -9,6 +9,7 @@ import (
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/workspace"
 )
 
 // stockProvisionerImage is external-provisioner without the series.
@@ -47,7 +48,7 @@ func (a *App) Chain(ctx context.Context, only string) error {
 // buildStockProvisioner builds external-provisioner as upstream does: with the modules
 // that its own go.mod names.
 func (a *App) buildStockProvisioner(ctx context.Context, s *progress.Step) error {
-	p, err := a.WS.Project("external-provisioner")
+	p, err := a.WS.Project(workspace.ExternalProvisioner)
 	if err != nil {
 		return err
 	}

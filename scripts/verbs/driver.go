@@ -12,8 +12,10 @@ import (
 
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/workspace"
 )
 
 // referenceDriver is the only driver that make up installs.
@@ -80,11 +82,7 @@ func (a *App) driverImages(ctx context.Context, s *progress.Step) ([]cluster.Ima
 
 // buildDriver builds the programs of the images.
 func (a *App) buildDriver(ctx context.Context, s *progress.Step) error {
-	provisioner, err := a.WS.Project("external-provisioner")
-	if err != nil {
-		return err
-	}
-	if err := toolchain.Build(ctx, provisioner.Tree(), a.WS.Components(), "-s -w", s.Log, "./cmd/"+provisionerProgram); err != nil {
+	if err := release.BuildComponents(ctx, a.WS, workspace.ExternalProvisioner, s.Log, a.WS.Components(), provisionerProgram); err != nil {
 		return err
 	}
 	return toolchain.Build(ctx, filepath.Join(a.WS.Root, "test-e2e"), a.WS.Components(), "-s -w", s.Log, "./driver/cmd/"+driverProgram)
