@@ -38,6 +38,7 @@ func (a *App) Test(ctx context.Context) error {
 		{Name: "unit tests of the scheduler's plugin with the race detector", Do: a.testPluginRace},
 		{Name: "upstream's check of the feature gate lists", Do: a.verifyFeatureGates},
 		{Name: "another module builds against the overrides", Do: a.proveOverrides},
+		{Name: "tests of the reference driver, and csi-sanity", Do: a.testDriver},
 		{Name: "build etcd", Do: a.buildEtcd},
 		{Name: "build the stock kube-apiserver", Do: a.buildStockAPIServer},
 		{Name: "integration tests, ours and upstream's, gate off and on", Do: a.testIntegration},
@@ -94,6 +95,11 @@ func (a *App) proveOverrides(ctx context.Context, s *progress.Step) error {
 	}
 	s.Sayf("with what docs/driver-authors.md says")
 	return overrides.FollowGuide(ctx, filepath.Join(a.WS.Root, "docs", "driver-authors.md"), a.WS.Root, s)
+}
+
+// testDriver runs the tests of test-e2e that need no cluster.
+func (a *App) testDriver(ctx context.Context, s *progress.Step) error {
+	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), nil, s.Log, a.Out, "-timeout", "10m", "./driver/...", "./chain")
 }
 
 func (a *App) buildEtcd(ctx context.Context, s *progress.Step) error {

@@ -51,6 +51,7 @@ func (s *Store) write(path string, content any) error {
 	if err != nil {
 		return err
 	}
+	s.Step("before writing")
 	_, err = file.Write(append(data, '\n'))
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err

@@ -1,9 +1,7 @@
 package rebuild
 
 import (
-	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,144 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 )
-
-const (
-	driver = "reference.example.com"
-	key    = "topology.example.com/node"
-)
-
-// harness is a controller that runs against a fake API server with three nodes and one
-// volume.
-type harness struct {
-	*testing.T
-	client     *fake.Clientset
-	controller *Controller
-	stop       context.CancelFunc
-}
-
-func newHarness(t *testing.T, copies ...string) *harness {
-	claim := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: "claim", Namespace: "default", UID: "uid", Annotations: map[string]string{storagehelpers.AnnSelectedNode: "n1"}},
-		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv"},
-	}
-	pv := &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "pv"},
-		Spec: corev1.PersistentVolumeSpec{
-			ClaimRef:               &corev1.ObjectReference{Namespace: "default", Name: "claim", UID: "uid"},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: "v"}},
-			NodeAffinity:           &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{}},
-		},
-	}
-	for _, node := range copies { // as external-provisioner writes it
-		pv.Spec.NodeAffinity.Required.NodeSelectorTerms = append(pv.Spec.NodeAffinity.Required.NodeSelectorTerms, corev1.NodeSelectorTerm{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
-		})
-	}
-	objects := []runtime.Object{claim, pv}
-	for _, name := range []string{"n1", "n2", "n3"} {
-		objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	}
-	h := &harness{T: t, client: fake.NewClientset(objects...)}
-	h.restart()
-	t.Cleanup(func() { h.stop() })
-	return h
-}
-
-// restart ends the controller, if it runs, and starts a new one.
-func (h *harness) restart() {
-	h.Helper()
-	if h.stop != nil {
-		h.stop()
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(h.Context()))
-	controller, err := New(h.client, driver, key)
-	if err != nil {
-		h.Fatal(err)
-	}
-	wait, err := controller.Start(ctx)
-	if err != nil {
-		h.Fatal(err)
-	}
-	h.controller = controller
-	h.stop = func() { cancel(); wait() }
-}
-
-func (h *harness) node(name, patch string) {
-	h.Helper()
-	if _, err := h.client.CoreV1().Nodes().Patch(h.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-		h.Fatal(err)
-	}
-}
-
-func (h *harness) cordon(name string)   { h.node(name, `{"spec":{"unschedulable":true}}`) }
-func (h *harness) uncordon(name string) { h.node(name, `{"spec":{"unschedulable":null}}`) }
-
-func (h *harness) remove(name string) {
-	h.Helper()
-	if err := h.client.CoreV1().Nodes().Delete(h.Context(), name, metav1.DeleteOptions{}); err != nil {
-		h.Fatal(err)
-	}
-}
-
-// send writes what the scheduler writes.
-func (h *harness) send(node string) {
-	h.Helper()
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, storagehelpers.AnnSelectedNode, node)
-	if _, err := h.client.CoreV1().PersistentVolumeClaims("default").Patch(h.Context(), "claim", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-		h.Fatal(err)
-	}
-}
-
-// state returns the nodes that the node affinity names, and what is remembered.
-func (h *harness) state() string {
-	h.Helper()
-	pv, err := h.client.CoreV1().PersistentVolumes().Get(h.Context(), "pv", metav1.GetOptions{})
-	if err != nil {
-		h.Fatal(err)
-	}
-	if pv.Spec.NodeAffinity == nil {
-		return strings.TrimSpace("unset; " + pv.Annotations[annCopies] + "; " + pv.Annotations[annSentTo])
-	}
-	p := h.controller.placementOf(pv)
-	state := strings.Join(p.named, ",")
-	if slices.Compare(p.named, p.copies) != 0 || p.sentTo != nil {
-		state += fmt.Sprintf("; %s; %s", strings.Join(p.copies, ","), pv.Annotations[annSentTo])
-	}
-	return state
-}
-
-func (h *harness) expect(want string) {
-	h.Helper()
-	got := ""
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if got = h.state(); got == want {
-			return
-		}
-	}
-	h.Errorf("node affinity: %q; expected %q", got, want)
-}
-
-// stays checks that nothing changes for a while.
-func (h *harness) stays(want string) {
-	h.Helper()
-	h.expect(want)
-	time.Sleep(100 * time.Millisecond)
-	if got := h.state(); got != want {
-		h.Errorf("node affinity: %q; expected %q", got, want)
-	}
-}
-
-func (h *harness) publish(node string, code codes.Code) {
-	h.Helper()
-	_, err := h.controller.ControllerPublishVolume(h.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: "v", NodeId: node})
-	if status.Code(err) != code {
-		h.Errorf("published on %s: %v; expected %s", node, err, code)
-	}
-}
 
 func TestPlacement(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -163,7 +26,10 @@ func TestPlacement(t *testing.T) {
 	}{
 		"cordon and uncordon": {[]string{"n1"}, func(h *harness) {
 			h.cordon("n1")
-			h.expect("unset; n1; n1")
+			h.stays("unset; n1; n1")
+			if n := h.version.Load(); n != 1 {
+				h.Errorf("%d writes; expected 1", n)
+			}
 			h.uncordon("n1")
 			h.stays("n1")
 		}},
@@ -269,6 +135,9 @@ func TestSentElsewhereMeanwhile(t *testing.T) {
 	var named atomic.Bool
 	h.client.PrependReactor("patch", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if patch := action.(clienttesting.PatchAction).GetPatch(); strings.Contains(string(patch), `"In"`) && named.CompareAndSwap(false, true) {
+			if !strings.Contains(string(patch), annSentTo+`":"n1"`) {
+				t.Errorf("what is remembered is gone too early: %s", patch)
+			}
 			// Not through the client, which is busy with this.
 			object, err := h.client.Tracker().Get(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), "default", "claim")
 			if err != nil {
@@ -294,16 +163,34 @@ func TestSentElsewhereMeanwhile(t *testing.T) {
 // TestKilledWhilePuttingBack has a controller that has named the node again, and has not
 // read the claim again.
 func TestKilledWhilePuttingBack(t *testing.T) {
-	for sentTo, want := range map[string]string{"n1": "n1", "n2": "unset; n1; n1"} {
+	for _, test := range []struct {
+		sentTo string
+		do     func(*harness)
+		want   string
+	}{
+		{"n1", func(*harness) {}, "n1"},
+		{"n2", func(*harness) {}, "unset; n1; n1"},
+		{"n2", func(h *harness) { h.cordon("n1") }, "unset; n1; n1"},
+		{"n2", func(h *harness) { // n1 asks for the volume
+			pv, err := h.client.CoreV1().PersistentVolumes().Get(h.Context(), "pv", metav1.GetOptions{})
+			if err == nil {
+				err = h.controller.publish(h.Context(), pv, "n1")
+			}
+			if err != nil {
+				h.Error(err)
+			}
+		}, "n1"},
+	} {
 		h := newHarness(t, "n1")
 		h.stop()
 		h.stop = nil
-		h.send(sentTo)
+		h.send(test.sentTo)
 		if _, err := h.client.CoreV1().PersistentVolumes().Patch(t.Context(), "pv", types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"n1",%q:"n1"}}}`, annCopies, annSentTo), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
+		test.do(h)
 		h.restart()
-		h.stays(want)
+		h.stays(test.want)
 		h.stop()
 	}
 }

@@ -124,11 +124,25 @@ func TestFence(t *testing.T) {
 	}
 	// It decides for the old node, whose data changes.
 	c.away = false
+	leftover, err := m.Store.Get(v.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
 	c.write(n, v.ID, "second")
+	// As if it could not be removed.
+	if _, err := m.Store.Reserve(leftover); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(c.root, "m/data", v.ID), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	_, err = m.Acquire(t.Context(), v.ID, "/stage")
 	c.expect(err, codes.FailedPrecondition, "volume is on n")
 	// Then for the new one, which must not serve what it copied before.
 	c.release(v.ID)
+	if _, err := m.Store.Reserve(leftover); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := m.Acquire(t.Context(), v.ID, "/stage"); err != nil {
 		t.Fatal(err)
 	}
@@ -184,6 +198,9 @@ func TestRebuildKilled(t *testing.T) {
 				c.expect(err, codes.OK, "")
 			})
 			n, m = c.start("n"), c.start("m")
+			if v, err := m.Store.Get(v.ID); err == nil && v.State == pool.Rebuilding {
+				t.Errorf("killed at step %d: half a copy takes room", step)
+			}
 			if goOn == "n" && c.named[v.ID] == "m" {
 				_, err := n.Acquire(t.Context(), v.ID, "/stage")
 				if err == nil {
@@ -209,6 +226,47 @@ func TestRebuildKilled(t *testing.T) {
 		if steps < 15 {
 			t.Errorf("%d steps were found; expected at least 15", steps)
 		}
+	}
+}
+
+// TestCommit checks the last look before a copy is opened for writing.
+func TestCommit(t *testing.T) {
+	for name, test := range map[string]struct {
+		own, other func(*pool.Volume) error
+		code       codes.Code
+	}{
+		"nothing has changed": {code: codes.OK},
+		"fenced here":         {own: func(v *pool.Volume) error { v.FencedFor = "n"; return nil }, code: codes.Aborted},
+		"not fenced there":    {other: func(v *pool.Volume) error { v.FencedFor = ""; return nil }, code: codes.Aborted},
+		"newer there":         {other: func(v *pool.Volume) error { v.Generation = 8; return nil }, code: codes.Aborted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, map[string]int64{"n": 10, "m": 10})
+			n, m := c.start("n"), c.start("m")
+			id := pool.ID("v", "n")
+			for _, r := range []struct {
+				*Manager
+				pool.Volume
+				change func(*pool.Volume) error
+			}{
+				{n, pool.Volume{ID: id, State: pool.Ready, Generation: 7, FencedFor: "m"}, test.other},
+				{m, pool.Volume{ID: id, State: pool.Rebuilt, Generation: 7}, test.own},
+			} {
+				if _, err := r.Store.Reserve(r.Volume); err != nil {
+					t.Fatal(err)
+				}
+				if r.change != nil {
+					if _, err := r.Store.Update(id, r.change); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			v, err := m.commit(id, "/stage", 7, []replica{{store: n.Store}})
+			c.expect(err, test.code, "")
+			if err == nil && (v.State != pool.Ready || v.Generation != 8 || v.StagedAt != "/stage") {
+				t.Errorf("got %v", v)
+			}
+		})
 	}
 }
 
@@ -296,6 +354,8 @@ func TestCopies(t *testing.T) {
 	if got, err := n.Store.Get(v.ID); err != nil || got.FencedFor != "m" {
 		t.Errorf("the copy that is behind is not fenced: %v, %v", got, err)
 	}
+	_, err = n.Acquire(t.Context(), v.ID, "/stage") // it has been staged all the time
+	c.expect(err, codes.FailedPrecondition, "node m has taken volume")
 	// The books of the other copy cannot be found: it may be newer.
 	c.expect(m.Release(t.Context(), v.ID), codes.OK, "")
 	if err := os.Rename(filepath.Join(c.root, "n/pools.json"), filepath.Join(c.root, "n/gone")); err != nil {

@@ -30,7 +30,7 @@ func (m *Manager) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	switch {
-	case own == nil && creator == m.Store.Node, own != nil && own.State == pool.Deleted:
+	case own == nil && creator == m.Store.Node:
 		return nil
 	case own == nil, own.State == pool.Moved, own.State == pool.Leaving, own.State == pool.Rebuilding, own.State == pool.Rebuilt:
 		return status.Errorf(codes.FailedPrecondition, "node %s does not own volume %s", m.Store.Node, id)

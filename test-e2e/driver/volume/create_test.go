@@ -91,12 +91,20 @@ func TestCreateCancelled(t *testing.T) {
 	defer cancel()
 	_, err := n.Create(ctx, Request{Name: "v", Bytes: gi, Copies: 1})
 	c.expect(err, codes.DeadlineExceeded, "")
+	if left := c.left(n); left != 0 {
+		t.Errorf("%d are left before it comes again; expected 0", left)
+	}
 	n.CreateDelay = 0
 	v, err := n.Create(t.Context(), Request{Name: "v", Bytes: gi, Copies: 1})
 	c.expect(err, codes.OK, "")
 	if v.State != pool.Ready {
 		t.Errorf("volume is %s", v.State)
 	}
+	n.CreateDelay = time.Hour // not for one that exists
+	ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = n.Create(ctx, Request{Name: "v", Bytes: gi, Copies: 1})
+	c.expect(err, codes.OK, "")
 }
 
 func TestExpand(t *testing.T) {
@@ -154,6 +162,36 @@ func TestDelete(t *testing.T) {
 	c := newCluster(t, map[string]int64{"n": 10})
 	c.expect(c.start("n").Delete(t.Context(), "not-ours"), codes.OK, "")
 	c.expect(c.start("n").Delete(t.Context(), pool.ID("never", "n")), codes.OK, "")
+}
+
+// TestDeleteKilled kills the driver at each step. After a restart, there is the volume
+// with its data, or nothing that takes room.
+func TestDeleteKilled(t *testing.T) {
+	steps := 0
+	for step := 1; ; step++ {
+		c := newCluster(t, map[string]int64{"n": 10, "m": 10})
+		c.start("m")
+		n := c.start("n")
+		v := c.volume(n, 2)
+		died := killAt(step, n, func() { c.expect(n.Delete(t.Context(), v.ID), codes.OK, "") })
+		n, m := c.start("n"), c.start("m")
+		for _, driver := range []*Manager{n, m} {
+			if got, left := c.data(driver, v.ID), c.left(driver); (got != "ready first" || left != 9) && left != 10 {
+				t.Errorf("killed at step %d: %s has %s, and %d are left", step, driver.Store.Node, got, left)
+			}
+		}
+		c.expect(n.Delete(t.Context(), v.ID), codes.OK, "")
+		if left := c.left(n) + c.left(m); left != 20 {
+			t.Errorf("killed at step %d: %d are left after it was repeated; expected 20", step, left)
+		}
+		if !died {
+			break
+		}
+		steps++
+	}
+	if steps < 10 {
+		t.Errorf("%d steps were found; expected at least 10", steps)
+	}
 }
 
 func move(c *cluster, _, m *Manager, id string) {

@@ -1,0 +1,202 @@
+package rebuild
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
+)
+
+const (
+	driver = "reference.example.com"
+	key    = "topology.example.com/node"
+)
+
+// harness is a controller that runs against a fake API server with three nodes and one
+// volume.
+type harness struct {
+	*testing.T
+	client     *fake.Clientset
+	controller *Controller
+	stop       context.CancelFunc
+	version    atomic.Int64
+	watches    atomic.Int64
+}
+
+func newHarness(t *testing.T, copies ...string) *harness {
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "claim", Namespace: "default", UID: "uid", Annotations: map[string]string{storagehelpers.AnnSelectedNode: "n1"}},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv"},
+	}
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pv", ResourceVersion: "0"},
+		Spec: corev1.PersistentVolumeSpec{
+			ClaimRef:               &corev1.ObjectReference{Namespace: "default", Name: "claim", UID: "uid"},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: "v"}},
+			NodeAffinity:           &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{}},
+		},
+	}
+	for _, node := range copies { // as external-provisioner writes it
+		pv.Spec.NodeAffinity.Required.NodeSelectorTerms = append(pv.Spec.NodeAffinity.Required.NodeSelectorTerms, corev1.NodeSelectorTerm{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+		})
+	}
+	objects := []runtime.Object{claim, pv}
+	for _, name := range []string{"n1", "n2", "n3"} {
+		objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	h := &harness{T: t, client: fake.NewClientset(objects...)}
+	h.client.PrependReactor("patch", "persistentvolumes", h.patchVolume)
+	h.client.PrependWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		w, err := h.client.Tracker().Watch(action.GetResource(), action.GetNamespace())
+		h.watches.Add(1)
+		return true, w, err
+	})
+	h.restart()
+	t.Cleanup(func() { h.stop() })
+	return h
+}
+
+// patchVolume patches as an API server does, which compares versions. The fake does not.
+func (h *harness) patchVolume(action clienttesting.Action) (bool, runtime.Object, error) {
+	patch := action.(clienttesting.PatchAction)
+	object, err := h.client.Tracker().Get(patch.GetResource(), "", patch.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	before := object.(*corev1.PersistentVolume)
+	var wanted metav1.PartialObjectMetadata
+	if err := json.Unmarshal(patch.GetPatch(), &wanted); err != nil {
+		return true, nil, err
+	}
+	if wanted.ResourceVersion != "" && wanted.ResourceVersion != before.ResourceVersion {
+		return true, nil, apierrors.NewConflict(patch.GetResource().GroupResource(), patch.GetName(), errors.New("changed since it was read"))
+	}
+	data, err := json.Marshal(before)
+	if err != nil {
+		return true, nil, err
+	}
+	if data, err = jsonpatch.MergePatch(data, patch.GetPatch()); err != nil {
+		return true, nil, err
+	}
+	after := &corev1.PersistentVolume{}
+	if err := json.Unmarshal(data, after); err != nil {
+		return true, nil, err
+	}
+	after.ResourceVersion = fmt.Sprint(h.version.Add(1))
+	return true, after, h.client.Tracker().Update(patch.GetResource(), after, "")
+}
+
+// restart ends the controller, if it runs, and starts a new one.
+func (h *harness) restart() {
+	h.Helper()
+	if h.stop != nil {
+		h.stop()
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(h.Context()))
+	before := h.watches.Load()
+	controller, err := New(h.client, driver, key)
+	if err != nil {
+		h.Fatal(err)
+	}
+	wait, err := controller.Start(ctx)
+	if err != nil {
+		h.Fatal(err)
+	}
+	// The fake loses what happens between list and watch.
+	for deadline := time.Now().Add(10 * time.Second); h.watches.Load() < before+3 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	}
+	h.controller = controller
+	h.stop = func() { cancel(); wait() }
+}
+
+func (h *harness) node(name, patch string) {
+	h.Helper()
+	if _, err := h.client.CoreV1().Nodes().Patch(h.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *harness) cordon(name string)   { h.node(name, `{"spec":{"unschedulable":true}}`) }
+func (h *harness) uncordon(name string) { h.node(name, `{"spec":{"unschedulable":null}}`) }
+
+func (h *harness) remove(name string) {
+	h.Helper()
+	if err := h.client.CoreV1().Nodes().Delete(h.Context(), name, metav1.DeleteOptions{}); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// send writes what the scheduler writes.
+func (h *harness) send(node string) {
+	h.Helper()
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, storagehelpers.AnnSelectedNode, node)
+	if _, err := h.client.CoreV1().PersistentVolumeClaims("default").Patch(h.Context(), "claim", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// state returns the nodes that the node affinity names, and what is remembered.
+func (h *harness) state() string {
+	h.Helper()
+	pv, err := h.client.CoreV1().PersistentVolumes().Get(h.Context(), "pv", metav1.GetOptions{})
+	if err != nil {
+		h.Fatal(err)
+	}
+	if pv.Spec.NodeAffinity == nil {
+		return strings.TrimSpace("unset; " + pv.Annotations[annCopies] + "; " + pv.Annotations[annSentTo])
+	}
+	p := h.controller.placementOf(pv)
+	state := strings.Join(p.named, ",")
+	if slices.Compare(p.named, p.copies) != 0 || p.sentTo != nil {
+		state += fmt.Sprintf("; %s; %s", strings.Join(p.copies, ","), pv.Annotations[annSentTo])
+	}
+	return state
+}
+
+func (h *harness) expect(want string) {
+	h.Helper()
+	got := ""
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if got = h.state(); got == want {
+			return
+		}
+	}
+	h.Errorf("node affinity: %q; expected %q", got, want)
+}
+
+// stays waits, and then checks what has not changed, or is back: the caches of nodes and
+// claims get news in any order.
+func (h *harness) stays(want string) {
+	h.Helper()
+	time.Sleep(100 * time.Millisecond)
+	h.expect(want)
+}
+
+func (h *harness) publish(node string, code codes.Code) {
+	h.Helper()
+	_, err := h.controller.ControllerPublishVolume(h.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: "v", NodeId: node})
+	if status.Code(err) != code {
+		h.Errorf("published on %s: %v; expected %s", node, err, code)
+	}
+}
