@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -19,7 +20,7 @@ var fuzzImports = regexp.MustCompile(`\b(sigs\.k8s\.io/randfill|k8s\.io/apimachi
 // UnitTest is [Test] for the packages that match patterns. Those that fill API
 // types at random are compiled in the way they need, the others in that of the
 // components, so that little is compiled twice.
-func UnitTest(ctx context.Context, dir string, log, out io.Writer, timeout string, patterns ...string) error {
+func UnitTest(ctx context.Context, dir string, log, out io.Writer, args []string, patterns ...string) error {
 	plain, fuzzing, err := listFuzzing(ctx, dir, log, patterns)
 	if err != nil {
 		return err
@@ -30,7 +31,7 @@ func UnitTest(ctx context.Context, dir string, log, out io.Writer, timeout strin
 		pkgs []string
 	}{{Tags, plain}, {fuzzTags, fuzzing}} {
 		if len(group.pkgs) > 0 {
-			errs = append(errs, goTest(ctx, dir, nil, log, out, group.tags, append([]string{"-timeout", timeout}, group.pkgs...)))
+			errs = append(errs, goTest(ctx, dir, nil, log, out, group.tags, append(slices.Clone(args), group.pkgs...)))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

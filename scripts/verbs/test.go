@@ -66,7 +66,7 @@ func (a *App) testTouched(ctx context.Context, p workspace.Project, s *progress.
 	}
 	pkgs, _ = series.SplitSuites(pkgs)
 	s.Sayf("%s: %d package patterns", p.Title, len(pkgs))
-	return toolchain.UnitTest(ctx, p.Tree(), s.Log, a.Out, "20m", pkgs...)
+	return toolchain.UnitTest(ctx, p.Tree(), s.Log, a.Out, append([]string{"-timeout", "20m"}, p.TestArgs...), pkgs...)
 }
 
 // testPluginRace needs cgo, so that all that the plugin imports is compiled once

@@ -89,5 +89,20 @@ func (a *App) verifyGates(ctx context.Context, s *progress.Step) error {
 // touches.
 func (a *App) verifyPrefixes(ctx context.Context, p workspace.Project, s *progress.Step) error {
 	s.Sayf("%s", p.Title)
-	return verify.Prefixes(ctx, gitrepo.Open(p.Tree(), s.Log), p.Tree()+"-prefix", filepath.Join(a.WS.Work, "verified"), s)
+	o := verify.Options{Dir: p.Tree() + "-prefix", Record: filepath.Join(a.WS.Work, "verified"), TestArgs: p.TestArgs}
+	projects, err := a.WS.Projects()
+	if err != nil {
+		return err
+	}
+	for _, other := range projects {
+		if p.Staging || other.Name == p.Name {
+			continue // Kubernetes compiles against itself
+		}
+		tree, err := gitrepo.Open(other.Tree(), s.Log).Tree(ctx, "HEAD")
+		if err != nil {
+			return err
+		}
+		o.Trees = append(o.Trees, tree)
+	}
+	return verify.Prefixes(ctx, gitrepo.Open(p.Tree(), s.Log), o, s)
 }

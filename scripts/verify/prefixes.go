@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
@@ -11,10 +12,22 @@ import (
 	"capacityv2.internal/scripts/toolchain"
 )
 
-// Prefixes builds, vets and tests, after each patch, the packages that it touches:
-// in a work tree of repo at dir, unless the same was done before. The folder record
-// says what was.
-func Prefixes(ctx context.Context, repo gitrepo.Repo, dir, record string, s *progress.Step) error {
+// Options say how a project is checked.
+type Options struct {
+	// Dir is the work tree that is made for it.
+	Dir string
+	// Record is the folder that says what was checked before.
+	Record string
+	// TestArgs are arguments of go test.
+	TestArgs []string
+	// Trees are those of other projects that it compiles against.
+	Trees []string
+}
+
+// Prefixes builds, vets and tests, after each patch, the packages that it touches,
+// unless the same was done before.
+func Prefixes(ctx context.Context, repo gitrepo.Repo, o Options, s *progress.Step) error {
+	dir := o.Dir
 	prefixes, err := series.Prefixes(ctx, repo)
 	if err != nil {
 		return err
@@ -22,7 +35,7 @@ func Prefixes(ctx context.Context, repo gitrepo.Repo, dir, record string, s *pro
 	if err := base.AddWorktree(ctx, repo, dir, base.Ref); err != nil {
 		return err
 	}
-	rec, err := openRecord(ctx, record)
+	rec, err := openRecord(ctx, o.Record, slices.Concat(o.TestArgs, o.Trees)...)
 	if err != nil {
 		return err
 	}
@@ -43,7 +56,7 @@ func Prefixes(ctx context.Context, repo gitrepo.Repo, dir, record string, s *pro
 			continue
 		}
 		s.Sayf("%d/%d %s (%d packages)", i+1, len(prefixes), p.Subject, len(pkgs))
-		if err := check(ctx, dir, pkgs, s); err != nil {
+		if err := check(ctx, dir, o.TestArgs, pkgs, s); err != nil {
 			return fmt.Errorf("patch %d of the series, %q: %w", i+1, p.Subject, err)
 		}
 		if err := rec.add(tree, pkgs); err != nil {
@@ -51,13 +64,13 @@ func Prefixes(ctx context.Context, repo gitrepo.Repo, dir, record string, s *pro
 		}
 	}
 	if known > 0 {
-		s.Sayf("%d of %d were verified before, with the same Go and the same checks; to verify them again: rm -r %s", known, len(prefixes), record)
+		s.Sayf("%d of %d were verified before, with the same Go and the same checks; to verify them again: rm -r %s", known, len(prefixes), o.Record)
 	}
 	return nil
 }
 
 // check builds, vets and tests packages of the tree at dir.
-func check(ctx context.Context, dir string, pkgs []string, s *progress.Step) error {
+func check(ctx context.Context, dir string, args, pkgs []string, s *progress.Step) error {
 	if len(pkgs) == 0 {
 		return nil
 	}
@@ -74,7 +87,7 @@ func check(ctx context.Context, dir string, pkgs []string, s *progress.Step) err
 	if len(unit) == 0 {
 		return nil
 	}
-	if err := toolchain.UnitTest(ctx, dir, s.Log, s.Log, "15m", unit...); err != nil {
+	if err := toolchain.UnitTest(ctx, dir, s.Log, s.Log, append([]string{"-timeout", "15m"}, args...), unit...); err != nil {
 		return fmt.Errorf("the tests of its packages fail: %w", err)
 	}
 	return nil

@@ -46,7 +46,7 @@ func TestPrefixes(t *testing.T) {
 	verify := func() (string, error) {
 		var out strings.Builder
 		err := progress.New(&out, "verify", t.TempDir()).Step(ctx, "prefixes", func(ctx context.Context, s *progress.Step) error {
-			return Prefixes(ctx, repo, dir, record, s)
+			return Prefixes(ctx, repo, Options{Dir: dir, Record: record}, s)
 		})
 		return out.String(), err
 	}
@@ -99,5 +99,8 @@ func TestRecord(t *testing.T) {
 	opened, err := openRecord(t.Context(), r.dir)
 	if err != nil || !strings.Contains(opened.checks, "go1.") {
 		t.Errorf("checks %q, error %v", opened.checks, err)
+	}
+	if other, err := openRecord(t.Context(), r.dir, "another tree"); err != nil || other.checks == opened.checks {
+		t.Errorf("with another tree, the checks are the same, error %v", err)
 	}
 }

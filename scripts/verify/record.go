@@ -27,7 +27,7 @@ type record struct {
 	checks string
 }
 
-func openRecord(ctx context.Context, dir string) (record, error) {
+func openRecord(ctx context.Context, dir string, more ...string) (record, error) {
 	version, err := toolchain.GoValue(ctx, "GOVERSION")
 	if err != nil {
 		return record{}, err
@@ -41,6 +41,7 @@ func openRecord(ctx context.Context, dir string) (record, error) {
 		return record{}, err
 	}
 	checks := append(toolchain.Env(), version, runtime.GOOS, runtime.GOARCH, ours, theirs)
+	checks = append(checks, more...)
 	return record{dir, strings.Join(checks, "\n")}, nil
 }
 

@@ -34,6 +34,8 @@ type Project struct {
 	Staging bool `json:"staging,omitempty"`
 	// Library says that other modules import the main module.
 	Library bool `json:"library,omitempty"`
+	// TestArgs are arguments of go test for its packages.
+	TestArgs []string `json:"testArgs,omitempty"`
 
 	ws Workspace
 }
