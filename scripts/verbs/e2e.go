@@ -43,7 +43,7 @@ func (a *App) E2E(ctx context.Context, options cluster.Options) (err error) {
 	return a.do(ctx, "e2e", progress.Task{Name: "end-to-end tests", Do: func(ctx context.Context, s *progress.Step) error {
 		env := []string{a.binPath(), "KUBECONFIG=" + st.Kubeconfig, "KUBECTL=" + filepath.Join(st.Components, "kubectl"), "CAPACITYV2_CLUSTER_MODE=" + string(st.Mode), "CAPACITYV2_DRIVER=" + driver}
 		var results bytes.Buffer
-		err := toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, io.MultiWriter(a.Out, &results), "-v", "-count=1", "-timeout", "15m", "./...")
+		err := toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, io.MultiWriter(a.Out, &results), "-v", "-count=1", "-timeout", "15m", "./api")
 		return errors.Join(err, refuseSkips(results.String(), options))
 	}})
 }
