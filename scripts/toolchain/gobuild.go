@@ -3,6 +3,7 @@ package toolchain
 import (
 	"context"
 	"io"
+	"os"
 	"strings"
 
 	"capacityv2.internal/scripts/run"
@@ -19,7 +20,8 @@ func BuildPackages(ctx context.Context, dir string, log io.Writer, patterns ...s
 	if len(pkgs) == 0 {
 		return nil
 	}
-	return Go(ctx, dir, log, append([]string{"build", "-tags", Tags}, pkgs...)...)
+	// A single program would be written into dir.
+	return Go(ctx, dir, log, append([]string{"build", "-tags", Tags, "-o", os.DevNull}, pkgs...)...)
 }
 
 // PackageName returns the name in the package clauses of a package.
