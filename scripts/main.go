@@ -67,7 +67,7 @@ func root() *cobra.Command {
 	clusterFlags(verb("e2e", "Bring up a local cluster, run the end-to-end tests on it, and end it; a skip that --cluster-mode does not ask for fails", func(ctx context.Context) error { return app.E2E(ctx, options) }))
 	var scenarios string
 	chain := verb("chain", "Measure scheduler, provisioner and reference driver together on a cluster, and write docs/benchmarks/chain.md", func(ctx context.Context) error { return app.Chain(ctx, scenarios) })
-	chain.Flags().StringVar(&scenarios, "only", "", "only scenarios whose name matches this regular expression; the results of the others stay")
+	chain.Flags().StringVar(&scenarios, "only", "", "only what matches this regular expression, by SCENARIO/SCHEDULER/PROVISIONER as in the report; the results of the others stay")
 	var stress verbs.StressOptions
 	testStress := verb("test-stress", "Run thousands of pods against the reservation of capacity, with faults and the race detector", func(ctx context.Context) error { return app.TestStress(ctx, stress) })
 	testStress.Flags().IntVar(&stress.Pods, "pods", 10000, "number of pods for each policy")

@@ -31,11 +31,11 @@ func TestChain(t *testing.T) {
 	}
 	report := readReport(t)
 	for _, s := range settings {
-		if !only.MatchString(s.Name) {
-			continue
-		}
 		for _, v := range s.variants() {
-			t.Run(fmt.Sprintf("%s/%s/%s", s.Name, v.scheduler, v.provisioner), func(t *testing.T) {
+			if !only.MatchString(key(s, v)) {
+				continue
+			}
+			t.Run(key(s, v), func(t *testing.T) {
 				r := measure(t, s, v)
 				t.Logf("%+v", r)
 				check(t, s, v, r)
