@@ -134,5 +134,5 @@ func (a *App) installDriver(ctx context.Context, s *progress.Step) error {
 
 // showDriver prints what to try with the driver.
 func showDriver(out io.Writer) {
-	fmt.Fprintf(out, "the reference driver runs; docs/driver-authors.md says what to try with it\n")
+	fmt.Fprintf(out, "the reference driver runs; docs/examples/reference.yaml says what to try with it\n")
 }

@@ -105,6 +105,26 @@ func (c *cluster) expectNoFailedProvision(t *testing.T) {
 	}
 }
 
+// TestReferenceDriverExample follows the example of the docs: the log of a pod that has
+// moved has a line from each node.
+func TestReferenceDriverExample(t *testing.T) {
+	c := requireReferenceDriver(t)
+	manifest := c.readExample(t, "reference.yaml")
+	c.mustKubectl(t, manifest, "apply", "-f", "-")
+	c.expectReady(t, "writer")
+	home := c.nodeOf(t, "writer")
+	c.cleanup(t, "cordon", func(ctx context.Context) error { return c.setSchedulable(ctx, home) })
+	c.mustKubectl(t, "", "cordon", home)
+	c.mustKubectl(t, "", "delete", "pod", "writer")
+	c.mustKubectl(t, manifest, "apply", "-f", "-")
+	c.expectReady(t, "writer")
+	log := c.mustKubectl(t, "", "exec", "writer", "--", "cat", "/data/log")
+	if moved := c.nodeOf(t, "writer"); moved == home || !strings.Contains(log, "started on "+home) || !strings.Contains(log, "started on "+moved) {
+		t.Errorf("the pod has moved from %s to %s, and its log is %q", home, moved, log)
+	}
+	c.expectNoFailedProvision(t)
+}
+
 // TestReferenceDriverPools is the first story of the KEP with a driver that reports its
 // pools: two volumes of 11Gi do not fit in pools of 10Gi and 20Gi, although each fits
 // alone, and both would fit in 30Gi.
