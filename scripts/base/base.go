@@ -133,7 +133,7 @@ func commit(ctx context.Context, repo gitrepo.Repo, o Options) error {
 	if err := repo.Git(ctx, "tag", o.Version); err != nil {
 		return err
 	}
-	return mark(ctx, repo, Options{Version: o.Version})
+	return mark(ctx, repo, o)
 }
 
 // mark records the base at HEAD.

@@ -99,12 +99,17 @@ func ensure(t *testing.T, dir string, o Options) error {
 	})
 }
 
+// options are those of Kubernetes; checkout may be "".
+func options(pin, checkout string) Options {
+	return Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Staging: true, Pin: pin, Version: "v1.37.1", Checkout: checkout}
+}
+
 func TestEnsureFromModules(t *testing.T) {
 	pin := proxy(t)
 	var heads []string
 	for range 2 {
 		dir := filepath.Join(t.TempDir(), "tree")
-		o := Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Staging: true, Pin: pin, Version: "v1.37.1"}
+		o := options(pin, "")
 		if err := ensure(t, dir, o); err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +174,7 @@ func TestEnsureRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pin := proxy(t)
 			dir := filepath.Join(t.TempDir(), "work", "tree")
-			o := Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Staging: true, Pin: pin, Version: "v1.37.1"}
+			o := options(pin, "")
 			tc.prepare(t, pin, dir, &o)
 			before, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), "*"))
 			err := ensure(t, dir, o)
@@ -186,7 +191,7 @@ func TestEnsureRefuses(t *testing.T) {
 
 func TestEnsureNoticesAChangedModuleCache(t *testing.T) {
 	pin := proxy(t)
-	o := Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Staging: true, Pin: pin, Version: "v1.37.1"}
+	o := options(pin, "")
 	if err := ensure(t, filepath.Join(t.TempDir(), "tree"), o); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +238,7 @@ func TestEnsureFromCheckout(t *testing.T) {
 	t.Run("as released", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "tree")
 		src := checkout(t, nil)
-		if err := ensure(t, dir, Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Staging: true, Pin: pin, Version: "v1.37.1", Checkout: src}); err != nil {
+		if err := ensure(t, dir, options(pin, src)); err != nil {
 			t.Fatal(err)
 		}
 		got, err := gitrepo.Open(dir, nil).Rev(context.Background(), Ref)
@@ -263,7 +268,7 @@ func TestEnsureFromCheckout(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			o := Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Staging: true, Pin: pin, Version: "v1.37.1", Checkout: src}
+			o := options(pin, src)
 			err := ensure(t, filepath.Join(t.TempDir(), "tree"), o)
 			if !progress.IsRefusal(err) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want a refusal that holds %q", err, tc.want)
@@ -271,7 +276,7 @@ func TestEnsureFromCheckout(t *testing.T) {
 		})
 	}
 	t.Run("not a checkout", func(t *testing.T) {
-		err := ensure(t, filepath.Join(t.TempDir(), "tree"), Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Staging: true, Pin: pin, Version: "v1.37.1", Checkout: t.TempDir()})
+		err := ensure(t, filepath.Join(t.TempDir(), "tree"), options(pin, t.TempDir()))
 		if !progress.IsRefusal(err) || !strings.Contains(err.Error(), "is not the top of a git checkout") {
 			t.Errorf("got %v, want a refusal", err)
 		}

@@ -71,9 +71,8 @@ spec:
 `, name, shell, command+"; exec sleep 86400", strings.TrimSuffix(mounts.String(), ", "), strings.TrimSuffix(volumes.String(), ", "))
 }
 
-// expectRefused waits until the scheduler has refused a pod on all nodes for want of
-// room, and checks that no claim has a selected node.
-func (c *cluster) expectRefused(t *testing.T, pod, reason string) {
+// expectUnschedulable waits until the scheduler has refused a pod for a reason.
+func (c *cluster) expectUnschedulable(t *testing.T, pod, reason string) {
 	t.Helper()
 	eventually(t, time.Minute, func() error {
 		cond, err := c.condition(t.Context(), pod, corev1.PodScheduled)
@@ -82,6 +81,13 @@ func (c *cluster) expectRefused(t *testing.T, pod, reason string) {
 		}
 		return err
 	})
+}
+
+// expectRefused waits until the scheduler has refused a pod on all nodes for want of
+// room, and checks that no claim has a selected node.
+func (c *cluster) expectRefused(t *testing.T, pod, reason string) {
+	t.Helper()
+	c.expectUnschedulable(t, pod, reason)
 	claims, err := c.CoreV1().PersistentVolumeClaims(c.Namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -196,13 +202,7 @@ func TestReferenceDriverRebuild(t *testing.T) {
 	pod := volumePod("db", "true", "18Gi")
 	c.mustKubectl(t, "", "delete", "pod", "db")
 	c.mustKubectl(t, pod, "apply", "-f", "-")
-	eventually(t, time.Minute, func() error {
-		cond, err := c.condition(t.Context(), "db", corev1.PodScheduled)
-		if err == nil && !strings.Contains(cond.Message, "2 node(s) did not have enough free storage") {
-			err = fmt.Errorf("PodScheduled is %s: %q, want 2 nodes without room", cond.Status, cond.Message)
-		}
-		return err
-	})
+	c.expectUnschedulable(t, "db", "2 node(s) did not have enough free storage")
 
 	// One of them gets room.
 	target := ""

@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -115,11 +112,7 @@ func (c *cluster) configure(t *testing.T, s setting, provisioner string) {
 				if s.Poll > 0 {
 					container.Args = append(container.Args, "--capacity-poll-interval="+s.Poll.String())
 				}
-				for _, p := range provisioners {
-					if p.name == provisioner {
-						container.Image = p.image
-					}
-				}
+				container.Image = provisionerImages[provisioner]
 			}
 		}
 		_, err := c.AppsV1().DaemonSets(set.Namespace).Update(t.Context(), set, metav1.UpdateOptions{})
@@ -198,27 +191,8 @@ func (c *cluster) kill(t *testing.T, part string, s *process) {
 		s.start(t)
 		return
 	}
-	links, err := filepath.Glob("/proc/[0-9]*/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	killed := 0
-	for _, link := range links {
-		// In a container, so that the path is the one of its image, and of this cluster.
-		groups, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cgroup"))
-		if exe, err := os.Readlink(link); err != nil || exe != program || !strings.Contains(string(groups), "/capacityv2-") {
-			continue
-		}
-		pid, err := strconv.Atoi(strings.Split(link, "/")[2])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		killed++
-	}
-	if killed == 0 {
+	// In a container, the path is the one of its image; the group is of this cluster.
+	if killAll(t, program, "/capacityv2-") == 0 {
 		t.Fatalf("no process of %s was found", program)
 	}
 }

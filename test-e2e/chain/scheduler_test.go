@@ -93,13 +93,23 @@ func (p *process) kill() {
 // endClusterScheduler ends the scheduler that the cluster was started with.
 func endClusterScheduler(t *testing.T) {
 	t.Helper()
-	program := filepath.Join(os.Getenv("COMPONENTS"), "kube-scheduler")
-	processes, err := filepath.Glob("/proc/[0-9]*/exe")
+	if killAll(t, filepath.Join(os.Getenv("COMPONENTS"), "kube-scheduler"), "") > 0 {
+		time.Sleep(time.Second)
+	}
+}
+
+// killAll ends the processes of a program whose control group contains a text, as a
+// crash does, and returns how many there were.
+func killAll(t *testing.T, program, group string) int {
+	t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/exe")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, link := range processes {
-		if exe, err := os.Readlink(link); err != nil || exe != program {
+	killed := 0
+	for _, link := range links {
+		groups, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cgroup"))
+		if exe, err := os.Readlink(link); err != nil || exe != program || !strings.Contains(string(groups), group) {
 			continue
 		}
 		pid, err := strconv.Atoi(strings.Split(link, "/")[2])
@@ -109,6 +119,7 @@ func endClusterScheduler(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second)
+		killed++
 	}
+	return killed
 }

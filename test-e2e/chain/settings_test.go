@@ -43,7 +43,7 @@ var settings = []setting{
 	{Name: "pods come and go", Pods: 100, Pools: []int{100}, Churn: 5 * time.Minute, Kept: 27},
 }
 
-// placesOf is how many volumes fit on a node.
+// places is how many volumes fit on a node.
 func (s setting) places() int {
 	places := 0
 	for _, pool := range s.Pools {
@@ -52,7 +52,7 @@ func (s setting) places() int {
 	return places
 }
 
-// bytes is what is free on an empty node, in GiB.
+// gib is what is free on an empty node, in GiB.
 func (s setting) gib() int {
 	total := 0
 	for _, pool := range s.Pools {
@@ -70,10 +70,10 @@ func (s setting) poolFlags() []string {
 	return flags
 }
 
-// provisioners are the images, and whether they are measured with the scheduler.
-var provisioners = []struct{ name, image string }{
-	{"stock", "capacityv2.internal/csi-provisioner:stock"},
-	{"patched", "capacityv2.internal/csi-provisioner:dev"},
+// provisionerImages are the images of the provisioners that are compared.
+var provisionerImages = map[string]string{
+	"stock":   provisionerImage + ":stock",
+	"patched": provisionerImage + ":dev",
 }
 
 // variant is a scheduler beside a provisioner.

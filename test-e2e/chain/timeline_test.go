@@ -1,7 +1,6 @@
 package chain
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -200,21 +199,20 @@ func (tl *timeline) besideRoom(places map[string]int, from, until time.Time) tim
 		return false
 	}
 	var longest time.Duration
-	at, since := time.Time{}, from
+	since := from
 	wasFree := true
 	step := func(now time.Time) {
 		if wasFree && now.After(since) {
 			longest = max(longest, minTime(now, until).Sub(since))
 		}
 	}
-	changes := slices.Clone(tl.changes)
-	for _, c := range changes {
+	for _, c := range tl.changes {
 		if c.at.After(until) {
 			break
 		}
 		used[c.node] += c.delta
-		at = maxTime(c.at, from)
 		if isFree := free(); isFree != wasFree {
+			at := maxTime(c.at, from)
 			step(at)
 			wasFree, since = isFree, at
 		}
