@@ -1,198 +1,96 @@
 package chain
 
 import (
+	"bytes"
 	"context"
-	"fmt"
 	"os"
-	"slices"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/util/retry"
+
+	"capacityv2.internal/test-e2e/measure"
 )
 
-const (
-	driverImage      = "capacityv2.internal/reference-driver:dev"
-	provisionerImage = "capacityv2.internal/csi-provisioner"
-	driverName       = "reference.csi.capacityv2.internal"
-	// dataFolder is that of a node, in the arguments of the driver's container.
-	dataFolder = "/var/lib/reference-csi/chain/$(NODE_NAME)"
-	// settled is how long the driver may take to begin, and the volumes of an earlier
-	// scenario to end.
-	settled = 2 * time.Minute
-)
-
-// cluster is the cluster under test, with a namespace for one scenario.
+// cluster is the cluster under test, with what one scenario needs.
 type cluster struct {
-	kubernetes.Interface
-	namespace string
-	// class is a storage class of the driver.
-	class string
+	*measure.Cluster
+	scheduler *measure.Process
+	timeline  *measure.Timeline
+	nodes     []string
 }
 
-// connect makes the namespace, which is deleted after the test together with all
-// volumes.
-func connect(t *testing.T) *cluster {
+// connect prepares a scenario: a namespace, which is deleted after the test together
+// with all volumes, the scheduler, and the driver with its pools.
+func connect(t *testing.T, s setting, v variant) *cluster {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.QPS, config.Burst = 200, 400
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &cluster{Interface: client, namespace: "chain-" + rand.String(5)}
-	classes, err := c.StorageV1().StorageClasses().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, class := range classes.Items {
-		if class.Provisioner == driverName && len(class.Parameters) == 0 {
-			c.class = class.Name
+	var c cluster
+	var err error
+	c.Cluster, err = measure.Connect(t.Context(), os.Getenv("KUBECONFIG"))
+	must(t, err)
+	t.Cleanup(func() {
+		if err := c.End(t.Context()); err != nil {
+			t.Error(err)
 		}
-	}
-	if c.class == "" {
-		t.Fatal("no storage class of the reference driver without parameters; expected: a cluster of make up DRIVER=reference")
-	}
-	if _, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.end(t) })
-	return c
-}
-
-// end deletes the namespace, and waits for the end of its volumes.
-func (c *cluster) end(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), settled)
-	defer cancel()
-	if err := c.CoreV1().Namespaces().Delete(ctx, c.namespace, metav1.DeleteOptions{}); err != nil {
-		t.Errorf("delete namespace: %v", err)
-	}
-	left := 0
-	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		volumes, err := c.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return false, err
-		}
-		left = len(volumes.Items)
-		return left == 0, nil
 	})
-	if err != nil {
-		t.Errorf("%d volumes are left: %v", left, err)
-	}
+	components := os.Getenv("COMPONENTS")
+	// The pods of the driver need a scheduler, too.
+	c.scheduler, err = measure.Scheduler{
+		Program: filepath.Join(components, "kube-scheduler"), Kubeconfig: os.Getenv("KUBECONFIG"), Policy: v.policy,
+		Log: filepath.Join(os.Getenv("CHAIN_LOGS"), "scheduler-"+strings.ReplaceAll(t.Name(), "/", "-")+".log"),
+	}.Start(components)
+	must(t, err)
+	t.Cleanup(c.scheduler.End)
+	c.nodes, err = c.Nodes(t.Context())
+	must(t, err)
+	must(t, c.Configure(t.Context(), measure.Driver{Pools: s.Pools, CreateDelay: s.CreateDelay, Poll: s.Poll, Provisioner: v.provisioner}))
+	c.timeline, err = c.Record(t.Context())
+	must(t, err)
+	return &c
 }
 
-// configure gives the driver its pools, and the provisioner its image, and waits until
-// the capacity of all nodes is published.
-func (c *cluster) configure(t *testing.T, s setting, provisioner string) {
+func must(t *testing.T, err error) {
 	t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		set := c.daemonSet(t)
-		all := intstr.FromString("100%")
-		set.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &all}
-		for i := range set.Spec.Template.Spec.Containers {
-			container := &set.Spec.Template.Spec.Containers[i]
-			switch {
-			case container.Image == driverImage:
-				container.Args = append(without(container.Args, "--pools", "--config", "--create-delay"), s.poolFlags()...)
-				container.Args = append(container.Args, "--create-delay="+s.CreateDelay.String())
-			case strings.HasPrefix(container.Image, provisionerImage+":"):
-				container.Args = without(container.Args, "--capacity-poll-interval")
-				if s.Poll > 0 {
-					container.Args = append(container.Args, "--capacity-poll-interval="+s.Poll.String())
-				}
-				container.Image = provisionerImages[provisioner]
-			}
-		}
-		_, err := c.AppsV1().DaemonSets(set.Namespace).Update(t.Context(), set, metav1.UpdateOptions{})
-		return err
-	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var last error
-	err = wait.PollUntilContextTimeout(t.Context(), 500*time.Millisecond, settled, true, func(context.Context) (bool, error) {
-		last = c.configured(t, s)
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("%v: %v", err, last)
-	}
 }
 
-// without returns arguments without the named flags.
-func without(args []string, flags ...string) []string {
-	return slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
-		name, _, _ := strings.Cut(arg, "=")
-		return slices.Contains(flags, name)
-	})
-}
-
-// configured returns what is missing until the capacity of all nodes is that of the
-// setting.
-func (c *cluster) configured(t *testing.T, s setting) error {
-	set := c.daemonSet(t)
-	status, want := set.Status, set.Status.DesiredNumberScheduled
-	if status.ObservedGeneration < set.Generation || want == 0 || status.UpdatedNumberScheduled < want || status.NumberReady < want {
-		return fmt.Errorf("%d of %d driver pods are ready", status.NumberReady, want)
-	}
-	objects, err := c.StorageV1().CSIStorageCapacities("").List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	n := int32(0)
-	for _, o := range objects.Items {
-		if o.StorageClassName == c.class && o.Capacity != nil && o.Capacity.Value() == int64(s.gib())<<30 {
-			n++
-		}
-	}
-	if n != want {
-		return fmt.Errorf("%d of %d capacity objects show %d GiB", n, want, s.gib())
-	}
-	return nil
-}
-
-// daemonSet returns the one of the driver.
-func (c *cluster) daemonSet(t *testing.T) *appsv1.DaemonSet {
+// crash ends a part of the chain as a crash does. It is started again.
+func (c *cluster) crash(t *testing.T, part string) {
 	t.Helper()
-	sets, err := c.AppsV1().DaemonSets("").List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
+	switch part {
+	case "scheduler":
+		must(t, c.scheduler.Crash())
+	case "provisioner":
+		must(t, measure.CrashContainers("csi-provisioner"))
+	case "driver":
+		must(t, measure.CrashContainers("reference-driver"))
+	default:
+		t.Fatalf("%q cannot be killed", part)
 	}
-	for _, set := range sets.Items {
-		for _, container := range set.Spec.Template.Spec.Containers {
-			if container.Image == driverImage {
-				return &set
-			}
-		}
-	}
-	t.Fatalf("no DaemonSet with %s; expected: a cluster of make up DRIVER=reference", driverImage)
-	return nil
 }
 
-// kill ends the processes of a part of the chain as a crash does: the scheduler, which
-// is started again, or containers of the nodes, which the kubelet starts again.
-func (c *cluster) kill(t *testing.T, part string, s *process) {
+// waitFor waits until a condition holds, and goes on without it after a time: the
+// result says what has not happened.
+func waitFor(t *testing.T, timeout time.Duration, done func() bool) {
 	t.Helper()
-	program := map[string]string{"provisioner": "/csi-provisioner", "driver": "/reference-driver"}[part]
-	if program == "" {
-		s.kill()
-		s.start(t)
-		return
+	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, timeout, true, func(context.Context) (bool, error) { return done(), nil })
+	if err != nil {
+		t.Logf("after %s, it has not happened", timeout)
 	}
-	// In a container, the path is the one of its image; the group is of this cluster.
-	if killAll(t, program, "/capacityv2-") == 0 {
-		t.Fatalf("no process of %s was found", program)
+}
+
+// kubectl runs it, and says what it printed if it fails: a drain that does not end is
+// seen in the result.
+func kubectl(t *testing.T, args ...string) {
+	var out bytes.Buffer
+	cmd := exec.Command(filepath.Join(os.Getenv("COMPONENTS"), "kubectl"), args...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		t.Logf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out.Bytes())
 	}
 }

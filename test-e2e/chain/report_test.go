@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
+
+	"capacityv2.internal/test-e2e/measure"
 )
 
 // report is the table, which grows with each scenario.
@@ -16,12 +19,12 @@ type report struct {
 	// file is the page, "" for none; beside it is a file with the results, so that a run
 	// of some scenarios keeps those of the others.
 	file    string
-	Results map[string]result
+	Results map[string]measure.Result
 }
 
 func readReport(t *testing.T) *report {
 	t.Helper()
-	r := &report{file: os.Getenv("CHAIN_REPORT"), Results: map[string]result{}}
+	r := &report{file: os.Getenv("CHAIN_REPORT"), Results: map[string]measure.Result{}}
 	if r.file == "" {
 		return r
 	}
@@ -41,10 +44,10 @@ func readReport(t *testing.T) *report {
 func (r *report) data() string { return strings.TrimSuffix(r.file, ".md") + ".json" }
 
 func key(s setting, v variant) string {
-	return s.Name + "/" + v.scheduler.String() + "/" + v.provisioner
+	return s.Name + "/" + v.scheduler() + "/" + v.provisioner.String()
 }
 
-func (r *report) set(s setting, v variant, of result) { r.Results[key(s, v)] = of }
+func (r *report) set(s setting, v variant, of measure.Result) { r.Results[key(s, v)] = of }
 
 // write writes the page and the results.
 func (r *report) write(t *testing.T) {
@@ -73,9 +76,12 @@ driver and external-provisioner run on each node. Each pod has one volume of 10 
   confirms its reports.
 - *failed*: volumes that were asked for where there was no room.
 - *decided*, *running*: seconds from the first pod until the last one had a node, and until
-  it ran. In churn, they say nothing.
+  it ran. Where pods come and go, they say nothing. In a drain, the first pod is the first
+  that comes instead of one on the drained node.
 - *wait*: the longest time in seconds that a pod had no node while a node had room for it.
-- *left*: pods that never ran.
+- *left*: pods that never ran. With the gate off, nobody looks whether there is room for a
+  volume that has to be rebuilt.
+- *lost*: pods that did not find their data after they were moved.
 
 `
 
@@ -83,19 +89,23 @@ driver and external-provisioner run on each node. Each pod has one volume of 10 
 func (r *report) page() []byte {
 	var b bytes.Buffer
 	b.WriteString(head)
-	b.WriteString("| scenario | scheduler | provisioner | failed | decided | running | wait | left |\n| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |\n")
+	b.WriteString("| scenario | scheduler | provisioner | failed | decided | running | wait | left | lost |\n| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n")
 	for _, s := range settings {
 		for _, v := range s.variants() {
 			of, ok := r.Results[key(s, v)]
 			if !ok {
-				fmt.Fprintf(&b, "| %s | %s | %s | not run | | | | |\n", s.Name, v.scheduler, v.provisioner)
+				fmt.Fprintf(&b, "| %s | %s | %s | not run | | | | | |\n", s.Name, v.scheduler(), v.provisioner)
 				continue
 			}
 			decided, running := fmt.Sprintf("%.1f", of.Decided), fmt.Sprintf("%.1f", of.Running)
 			if s.Churn > 0 {
 				decided, running = "", ""
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %d | %s | %s | %.1f | %d |\n", s.Name, v.scheduler, v.provisioner, of.Failed, decided, running, of.Wait, of.Left)
+			lost := ""
+			if s.Drain {
+				lost = strconv.Itoa(of.Lost)
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %d | %s | %s | %.1f | %d | %s |\n", s.Name, v.scheduler(), v.provisioner, of.Failed, decided, running, of.Wait, of.Left, lost)
 		}
 	}
 	return b.Bytes()

@@ -1,25 +1,27 @@
-package chain
+package measure
 
 import (
+	"context"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
 
 const selectedNode = "volume.kubernetes.io/selected-node"
 
-// timeline records what happens to the pods and claims of a namespace. Each pod has one
-// claim of its own name.
-type timeline struct {
+// Timeline is a record of what happens to the pods and claims of a namespace.
+type Timeline struct {
 	mutex sync.Mutex
 	// changes are those of the places of a node that claims have taken, in order.
 	changes []change
 	pods    map[string]*podTimes
+	// old are pods that do not count any more.
+	old sets.Set[types.UID]
 	// sentBack is how often the provisioner had no room and gave a claim back.
 	sentBack int
 	// node is where a claim is sent now, by its UID.
@@ -34,13 +36,24 @@ type change struct {
 }
 
 type podTimes struct {
+	uid                                types.UID
 	created, decided, running, deleted time.Time
 }
 
-// record starts to record a namespace, until stop is closed.
-func record(client kubernetes.Interface, namespace string, stop <-chan struct{}) (*timeline, error) {
-	tl := &timeline{pods: map[string]*podTimes{}, node: map[types.UID]string{}}
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace))
+// Restart forgets the pods that there are and what was sent back, not what is taken.
+func (tl *Timeline) Restart() {
+	tl.mutex.Lock()
+	defer tl.mutex.Unlock()
+	for _, p := range tl.pods {
+		tl.old.Insert(p.uid)
+	}
+	tl.pods, tl.sentBack = map[string]*podTimes{}, 0
+}
+
+// Record starts to record the namespace, until ctx ends.
+func (c *Cluster) Record(ctx context.Context) (*Timeline, error) {
+	tl := &Timeline{pods: map[string]*podTimes{}, old: sets.New[types.UID](), node: map[types.UID]string{}}
+	factory := informers.NewSharedInformerFactoryWithOptions(c, 0, informers.WithNamespace(c.Namespace))
 	claims, pods := factory.Core().V1().PersistentVolumeClaims().Informer(), factory.Core().V1().Pods().Informer()
 	if _, err := claims.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { tl.claim(obj.(*corev1.PersistentVolumeClaim), false) },
@@ -64,12 +77,12 @@ func record(client kubernetes.Interface, namespace string, stop <-chan struct{})
 	}); err != nil {
 		return nil, err
 	}
-	factory.Start(stop)
-	factory.WaitForCacheSync(stop)
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
 	return tl, nil
 }
 
-func (tl *timeline) claim(claim *corev1.PersistentVolumeClaim, gone bool) {
+func (tl *Timeline) claim(claim *corev1.PersistentVolumeClaim, gone bool) {
 	tl.mutex.Lock()
 	defer tl.mutex.Unlock()
 	now, before, node := time.Now(), tl.node[claim.UID], claim.Annotations[selectedNode]
@@ -84,20 +97,27 @@ func (tl *timeline) claim(claim *corev1.PersistentVolumeClaim, gone bool) {
 	}
 	if node != "" {
 		tl.changes = append(tl.changes, change{now, node, 1})
-		tl.times(claim.Name).decided = now
+		tl.times(podOf(claim.Name)).decided = now
 	} else if !gone {
 		tl.sentBack++
-		tl.times(claim.Name).decided = time.Time{}
+		tl.times(podOf(claim.Name)).decided = time.Time{}
 	}
 	tl.node[claim.UID] = node
 }
 
-func (tl *timeline) pod(pod *corev1.Pod, gone bool) {
+func (tl *Timeline) pod(pod *corev1.Pod, gone bool) {
 	tl.mutex.Lock()
 	defer tl.mutex.Unlock()
+	if tl.old.Has(pod.UID) {
+		return
+	}
 	times := tl.times(pod.Name)
 	if times.created.IsZero() {
-		times.created = time.Now()
+		times.created, times.uid = time.Now(), pod.UID
+	}
+	// The claim tells earlier, unless its volume may be anywhere.
+	if pod.Spec.NodeName != "" && times.decided.IsZero() {
+		times.decided = time.Now()
 	}
 	if gone && times.deleted.IsZero() {
 		times.deleted = time.Now()
@@ -109,15 +129,15 @@ func (tl *timeline) pod(pod *corev1.Pod, gone bool) {
 	}
 }
 
-func (tl *timeline) times(name string) *podTimes {
+func (tl *Timeline) times(name string) *podTimes {
 	if tl.pods[name] == nil {
 		tl.pods[name] = &podTimes{}
 	}
 	return tl.pods[name]
 }
 
-// decided is how many pods have a node.
-func (tl *timeline) decided() (n int) {
+// Decided is how many pods have a node.
+func (tl *Timeline) Decided() (n int) {
 	tl.mutex.Lock()
 	defer tl.mutex.Unlock()
 	for _, p := range tl.pods {
@@ -128,8 +148,27 @@ func (tl *timeline) decided() (n int) {
 	return n
 }
 
-// left is how many pods have never run, and are not deleted.
-func (tl *timeline) left() (n int) {
+// Running is how many pods have run, and are not deleted.
+func (tl *Timeline) Running() (n int) {
+	tl.mutex.Lock()
+	defer tl.mutex.Unlock()
+	for _, p := range tl.pods {
+		if !p.running.IsZero() && p.deleted.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// SentBack is how often the provisioner had no room for a volume.
+func (tl *Timeline) SentBack() int {
+	tl.mutex.Lock()
+	defer tl.mutex.Unlock()
+	return tl.sentBack
+}
+
+// Left is how many pods have never run, and are not deleted.
+func (tl *Timeline) Left() (n int) {
 	tl.mutex.Lock()
 	defer tl.mutex.Unlock()
 	for _, p := range tl.pods {
@@ -140,23 +179,26 @@ func (tl *timeline) left() (n int) {
 	return n
 }
 
-// result is what a run of a scenario comes down to. Times are in seconds.
-type result struct {
+// Result is what a run of a scenario comes down to. Times are in seconds.
+type Result struct {
 	// Failed is how many volumes were asked for where there was no room.
 	Failed int
 	// Decided is when the last pod had a node, Running when the last one ran, both
 	// from the creation of the first. Left is how many pods never ran.
 	Decided, Running float64
 	Left             int
+	// Lost is how many pods had other data after they were moved.
+	Lost int `json:",omitempty"`
 	// Wait is the longest time that a pod had no node while a node had room for it.
 	Wait float64
 }
 
-// result evaluates the timeline: places is how many volumes fit on each node.
-func (tl *timeline) result(places map[string]int, end time.Time) result {
+// Result evaluates the record for pods with one volume each: places is how many volumes
+// fit on each node.
+func (tl *Timeline) Result(places map[string]int, end time.Time) Result {
 	tl.mutex.Lock()
 	defer tl.mutex.Unlock()
-	r := result{Failed: tl.sentBack}
+	r := Result{Failed: tl.sentBack}
 	var first, decided, running time.Time
 	for _, p := range tl.pods {
 		if first.IsZero() || p.created.Before(first) {
@@ -188,7 +230,7 @@ func (tl *timeline) result(places map[string]int, end time.Time) result {
 
 // besideRoom is the longest time without interruption between from and until in which
 // some node had a free place.
-func (tl *timeline) besideRoom(places map[string]int, from, until time.Time) time.Duration {
+func (tl *Timeline) besideRoom(places map[string]int, from, until time.Time) time.Duration {
 	used := map[string]int{}
 	free := func() bool {
 		for node, n := range places {

@@ -1,4 +1,4 @@
-package chain
+package measure
 
 import (
 	"testing"
@@ -21,7 +21,7 @@ func TestBesideRoom(t *testing.T) {
 		"changes that come later do not count": {[]change{{at(7), "a", 1}, {at(8), "b", 1}}, 0, 5, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tl := &timeline{changes: tc.changes}
+			tl := &Timeline{changes: tc.changes}
 			if got := tl.besideRoom(map[string]int{"a": 1, "b": 1}, at(tc.from), at(tc.until)); got != time.Duration(tc.want)*time.Second {
 				t.Errorf("%s, want %d s", got, tc.want)
 			}

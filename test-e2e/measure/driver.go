@@ -1,0 +1,158 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
+)
+
+const (
+	driverImage      = "capacityv2.internal/reference-driver:dev"
+	provisionerImage = "capacityv2.internal/csi-provisioner"
+	// dataFolder is that of a node, in the arguments of the driver's container.
+	dataFolder = "/var/lib/reference-csi/chain/$(NODE_NAME)"
+)
+
+// Provisioner is an image of external-provisioner, by its tag.
+type Provisioner string
+
+const (
+	// Stock is the one that was released.
+	Stock Provisioner = "stock"
+	// Patched publishes pools and confirms its reports.
+	Patched Provisioner = "dev"
+)
+
+func (p Provisioner) String() string {
+	if p == Patched {
+		return "patched"
+	}
+	return string(p)
+}
+
+// Driver is how the driver and its provisioner run.
+type Driver struct {
+	// Pools are those of each node, in GiB.
+	Pools []int
+	// CreateDelay is how much longer a volume takes.
+	CreateDelay time.Duration
+	// Poll is that of the provisioner. Zero is its default, a minute.
+	Poll        time.Duration
+	Provisioner Provisioner
+}
+
+// gib is what is free on an empty node, in GiB.
+func (d Driver) gib() int64 {
+	total := 0
+	for _, pool := range d.Pools {
+		total += pool
+	}
+	return int64(total)
+}
+
+// flags are those of the driver's container.
+func (d Driver) flags() []string {
+	flags := []string{"--create-delay=" + d.CreateDelay.String()}
+	for i, pool := range d.Pools {
+		flags = append(flags, fmt.Sprintf("--pools=p%d=%s/p%d:%dGi", i, dataFolder, i, pool))
+	}
+	return flags
+}
+
+// Configure runs the driver as described, and waits until the capacity of all nodes is
+// published.
+func (c *Cluster) Configure(ctx context.Context, d Driver) error {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		set, err := c.daemonSet(ctx)
+		if err != nil {
+			return err
+		}
+		all := intstr.FromString("100%")
+		set.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &all}
+		for i := range set.Spec.Template.Spec.Containers {
+			container := &set.Spec.Template.Spec.Containers[i]
+			switch {
+			case container.Image == driverImage:
+				container.Args = append(without(container.Args, "--pools", "--config", "--create-delay"), d.flags()...)
+			case strings.HasPrefix(container.Image, provisionerImage+":"):
+				container.Args = without(container.Args, "--capacity-poll-interval")
+				if d.Poll > 0 {
+					container.Args = append(container.Args, "--capacity-poll-interval="+d.Poll.String())
+				}
+				container.Image = provisionerImage + ":" + string(d.Provisioner)
+			}
+		}
+		_, err = c.AppsV1().DaemonSets(set.Namespace).Update(ctx, set, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, settled, true, func(ctx context.Context) (bool, error) {
+		last = c.configured(ctx, d.gib())
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", err, last)
+	}
+	return nil
+}
+
+// without returns arguments without the named flags.
+func without(args []string, flags ...string) []string {
+	return slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
+		name, _, _ := strings.Cut(arg, "=")
+		return slices.Contains(flags, name)
+	})
+}
+
+// configured returns what is missing until all nodes show so much capacity.
+func (c *Cluster) configured(ctx context.Context, gib int64) error {
+	set, err := c.daemonSet(ctx)
+	if err != nil {
+		return err
+	}
+	status, want := set.Status, set.Status.DesiredNumberScheduled
+	if status.ObservedGeneration < set.Generation || want == 0 || status.UpdatedNumberScheduled < want || status.NumberReady < want {
+		return fmt.Errorf("%d of %d driver pods are ready", status.NumberReady, want)
+	}
+	objects, err := c.StorageV1().CSIStorageCapacities("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	n := int32(0)
+	for _, o := range objects.Items {
+		if o.StorageClassName == c.Class && o.Capacity != nil && o.Capacity.Value() == gib<<30 {
+			n++
+		}
+	}
+	if n != want {
+		return fmt.Errorf("%d of %d capacity objects show %d GiB", n, want, gib)
+	}
+	return nil
+}
+
+// daemonSet returns the one of the driver.
+func (c *Cluster) daemonSet(ctx context.Context) (*appsv1.DaemonSet, error) {
+	sets, err := c.AppsV1().DaemonSets("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, set := range sets.Items {
+		for _, container := range set.Spec.Template.Spec.Containers {
+			if container.Image == driverImage {
+				return &set, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("no DaemonSet with %s; expected: a cluster of make up DRIVER=reference", driverImage)
+}
