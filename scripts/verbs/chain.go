@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 
 	"capacityv2.internal/scripts/base"
@@ -19,18 +20,31 @@ const stockProvisionerImage = "capacityv2.internal/csi-provisioner:stock"
 // and writes docs/benchmarks/chain.md. only is a regular expression for the names of
 // scenarios; the results of the others stay.
 func (a *App) Chain(ctx context.Context, only string) error {
+	return a.onChain(ctx, "chain", nil, func(st cluster.Status) error {
+		return a.do(ctx, "chain", progress.Task{Name: "scenarios", Do: func(ctx context.Context, s *progress.Step) error {
+			env := []string{"KUBECONFIG=" + st.Kubeconfig, "COMPONENTS=" + st.Components, "CHAIN_LOGS=" + a.WS.Logs(),
+				"CHAIN_ONLY=" + only, "CHAIN_REPORT=" + filepath.Join(a.benchmarks(), "chain.md")}
+			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, a.Out, "-count=1", "-timeout", "3h", "-v", "-run", "^TestChain$", "./chain")
+		}})
+	})
+}
+
+// onChain does something on a cluster of its own that has the reference driver and the
+// images of both provisioners, after further things were built. The cluster is ended
+// before it is left, whatever happens.
+func (a *App) onChain(ctx context.Context, verb string, build []progress.Task, do func(cluster.Status) error) (err error) {
 	if running, err := cluster.Running(a.WS); err != nil {
 		return err
 	} else if running {
-		return progress.Refuse("a local cluster runs from "+a.WS.Cluster(), "none: the scheduler of the one that make chain starts is replaced", "make down, then make chain")
+		return progress.Refuse("a local cluster runs from "+a.WS.Cluster(), "none: the scheduler of the one that make "+verb+" starts is replaced", "make down, then make "+verb)
 	}
 	stock := cluster.Image{Reference: stockProvisionerImage, Entrypoint: []string{"/" + provisionerProgram},
 		Files: map[string]string{provisionerProgram: filepath.Join(a.WS.StockComponents(), provisionerProgram)}}
-	if err := a.do(ctx, "chain", a.apply(progress.Task{Name: "build the stock provisioner", Do: a.buildStockProvisioner})...); err != nil {
+	build = append([]progress.Task{{Name: "build the stock provisioner", Do: a.buildStockProvisioner}}, build...)
+	if err := a.do(ctx, verb, a.apply(build...)...); err != nil {
 		return err
 	}
-	// Ended before it is left, whatever happens.
-	defer func() { _ = a.Down(context.WithoutCancel(ctx)) }()
+	defer func() { err = errors.Join(err, a.Down(context.WithoutCancel(ctx))) }()
 	if err := a.Up(ctx, cluster.Options{DefaultNodes: e2eNodes, Images: []cluster.Image{stock}}, referenceDriver); err != nil {
 		return err
 	}
@@ -38,11 +52,7 @@ func (a *App) Chain(ctx context.Context, only string) error {
 	if err != nil {
 		return err
 	}
-	return a.do(ctx, "chain", progress.Task{Name: "scenarios", Do: func(ctx context.Context, s *progress.Step) error {
-		env := []string{"KUBECONFIG=" + st.Kubeconfig, "COMPONENTS=" + st.Components, "CHAIN_LOGS=" + a.WS.Logs(),
-			"CHAIN_ONLY=" + only, "CHAIN_REPORT=" + filepath.Join(a.benchmarks(), "chain.md")}
-		return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, a.Out, "-count=1", "-timeout", "3h", "-v", "-run", "^TestChain$", "./chain")
-	}})
+	return do(st)
 }
 
 // buildStockProvisioner builds external-provisioner as upstream does: with the modules

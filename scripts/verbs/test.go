@@ -99,7 +99,7 @@ func (a *App) proveOverrides(ctx context.Context, s *progress.Step) error {
 
 // testDriver runs the tests of test-e2e that need no cluster.
 func (a *App) testDriver(ctx context.Context, s *progress.Step) error {
-	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), nil, s.Log, a.Out, "-timeout", "10m", "./driver/...", "./chain")
+	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), nil, s.Log, a.Out, "-timeout", "10m", "./driver/...", "./measure", "./chain")
 }
 
 func (a *App) buildEtcd(ctx context.Context, s *progress.Step) error {
@@ -108,6 +108,11 @@ func (a *App) buildEtcd(ctx context.Context, s *progress.Step) error {
 }
 
 func (a *App) buildStockAPIServer(ctx context.Context, s *progress.Step) error {
+	return a.buildStock(ctx, s, "kube-apiserver")
+}
+
+// buildStock builds components of the base.
+func (a *App) buildStock(ctx context.Context, s *progress.Step, components ...string) error {
 	if err := base.Stock(ctx, a.WS.Tree(), a.WS.Stock(), s); err != nil {
 		return err
 	}
@@ -119,7 +124,7 @@ func (a *App) buildStockAPIServer(ctx context.Context, s *progress.Step) error {
 	if err != nil {
 		return err
 	}
-	return release.Build(ctx, a.WS.Stock(), stamp, release.Host(), s.Log, a.WS.StockComponents(), "kube-apiserver")
+	return release.Build(ctx, a.WS.Stock(), stamp, release.Host(), s.Log, a.WS.StockComponents(), components...)
 }
 
 // integrationEnv is what our integration tests find their programs by.

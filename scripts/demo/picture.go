@@ -1,0 +1,131 @@
+// Package demo draws what make demo has measured.
+package demo
+
+import (
+	"encoding/json"
+	"fmt"
+	"image/color"
+	"os"
+	"path/filepath"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// result is what a story comes to on one side, as test-e2e/demo writes it.
+type result struct {
+	Story       int
+	Side, Title string
+	Wanted      int
+	Samples     []struct {
+		Seconds         float64
+		Running, Failed int
+	}
+}
+
+// limit is the time in seconds that a story may take.
+const limit = 30
+
+// The pictures stand beside each other.
+const (
+	width  = 12 * vg.Centimeter
+	height = 8 * vg.Centimeter
+)
+
+var colors = map[string]color.Color{
+	"before": color.RGBA{R: 200, G: 60, B: 40, A: 255},
+	"after":  color.RGBA{R: 30, G: 90, B: 180, A: 255},
+}
+
+// Draw reads the results and draws a picture for each story: how many pods run, and how
+// many volumes were asked for where there was no room, over time.
+func Draw(results, out string) error {
+	b, err := os.ReadFile(results)
+	if err != nil {
+		return err
+	}
+	var all []result
+	if err := json.Unmarshal(b, &all); err != nil {
+		return fmt.Errorf("%s: %w", results, err)
+	}
+	plots, err := plots(all)
+	if err != nil {
+		return fmt.Errorf("%s: %w", results, err)
+	}
+	canvas := vgsvg.New(width*vg.Length(len(plots)), height)
+	tiles := draw.Tiles{Rows: 1, Cols: len(plots), PadX: vg.Centimeter, PadTop: vg.Points(4), PadBottom: vg.Points(4), PadLeft: vg.Points(4), PadRight: vg.Points(4)}
+	for i, c := range plot.Align([][]*plot.Plot{plots}, tiles, draw.New(canvas))[0] {
+		plots[i].Draw(c)
+	}
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		return err
+	}
+	f, err := os.Create(out)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := canvas.WriteTo(f); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// plots returns one for each story, in the order of the results.
+func plots(all []result) ([]*plot.Plot, error) {
+	var list []*plot.Plot
+	stories := map[int]*plot.Plot{}
+	for _, r := range all {
+		p := stories[r.Story]
+		if p == nil {
+			p = plot.New()
+			p.Title.Text = fmt.Sprintf("Story %d: %s", r.Story, r.Title)
+			p.X.Label.Text, p.X.Min, p.X.Max = "seconds", 0, limit
+			p.Y.Min, p.Y.Max = 0, float64(r.Wanted)*1.25
+			p.Legend.Top, p.Legend.YOffs = true, -vg.Points(2)
+			p.Add(plotter.NewGrid())
+			stories[r.Story] = p
+			list = append(list, p)
+		}
+		if err := add(p, r); err != nil {
+			return nil, err
+		}
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("no story was told")
+	}
+	return list, nil
+}
+
+// add draws one side of a story.
+func add(p *plot.Plot, r result) error {
+	running, failed := plotter.XYs{{}}, plotter.XYs{{}}
+	for _, s := range r.Samples {
+		running = append(running, plotter.XY{X: s.Seconds, Y: float64(s.Running)})
+		failed = append(failed, plotter.XY{X: s.Seconds, Y: float64(s.Failed)})
+	}
+	// What stays as it is goes on to the end of the picture.
+	for _, line := range []*plotter.XYs{&running, &failed} {
+		*line = append(*line, plotter.XY{X: limit, Y: (*line)[len(*line)-1].Y})
+	}
+	for _, line := range []struct {
+		name   string
+		points plotter.XYs
+		dashes []vg.Length
+	}{{"running", running, nil}, {"failed provisions", failed, []vg.Length{vg.Points(4), vg.Points(3)}}} {
+		l, err := plotter.NewLine(line.points)
+		if err != nil {
+			return err
+		}
+		l.StepStyle, l.Color, l.Width, l.Dashes = plotter.PostStep, colors[r.Side], vg.Points(1.5), line.dashes
+		p.Add(l)
+		p.Legend.Add(r.Side+": "+line.name, l)
+		for _, at := range line.points {
+			p.Y.Max = max(p.Y.Max, at.Y*1.1)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+package verbs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/demo"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/toolchain"
+)
+
+// Demo shows the stories of the KEP on a cluster of its own, before and after, and draws
+// docs/images/stories.svg from that.
+func (a *App) Demo(ctx context.Context) error {
+	work := filepath.Join(a.WS.Work, "demo")
+	if err := os.MkdirAll(work, 0o755); err != nil {
+		return err
+	}
+	results := filepath.Join(work, "results.json")
+	build := []progress.Task{
+		{Name: "build the stock scheduler", Do: func(ctx context.Context, s *progress.Step) error { return a.buildStock(ctx, s, "kube-scheduler") }},
+		{Name: "build the demonstration", Do: func(ctx context.Context, s *progress.Step) error {
+			return toolchain.Build(ctx, filepath.Join(a.WS.Root, "test-e2e"), work, "-s -w", s.Log, "./demo")
+		}},
+	}
+	return a.onChain(ctx, "demo", build, func(st cluster.Status) error {
+		cmd := exec.CommandContext(ctx, filepath.Join(work, "demo"), "--kubeconfig="+st.Kubeconfig, "--components="+st.Components,
+			"--stock-scheduler="+filepath.Join(a.WS.StockComponents(), "kube-scheduler"), "--logs="+work, "--out="+results)
+		// Not through a.Out: its table is for a terminal.
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("the demonstration: %w\n  logs of the schedulers: %s", err, work)
+		}
+		picture := filepath.Join(a.WS.Root, "docs", "images", "stories.svg")
+		fmt.Fprintf(a.Out, "picture: %s\n", picture)
+		return demo.Draw(results, picture)
+	})
+}

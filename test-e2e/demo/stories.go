@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+
+	"capacityv2.internal/test-e2e/measure"
+)
+
+// pools are those of each of the three nodes, in GiB.
+var pools = []int{20, 20}
+
+// story is one of the KEP's.
+type story struct {
+	Number int
+	// Title is what happens, Room why so many pods can run.
+	Title, Room string
+	// Wanted is how many pods can run, Refused how many cannot.
+	Wanted, Refused int
+	// begin does it. It may prepare something first: the time begins when start is called.
+	begin func(ctx context.Context, o options, c *measure.Cluster, tl *measure.Timeline, start func()) error
+}
+
+var stories = []story{
+	{
+		Number: 1, Title: "6 pods with two volumes of 11Gi each", Room: "a node has two pools of 20Gi, so that one pod fits", Wanted: 3, Refused: 3,
+		begin: func(ctx context.Context, _ options, c *measure.Cluster, _ *measure.Timeline, start func()) error {
+			start()
+			return createPods(ctx, c, 6, 11, 11)
+		},
+	},
+	{
+		Number: 2, Title: "30 pods with a volume of 5Gi at once", Room: "a node has room for 8", Wanted: 24, Refused: 6,
+		begin: func(ctx context.Context, _ options, c *measure.Cluster, _ *measure.Timeline, start func()) error {
+			start()
+			return createPods(ctx, c, 30, 5)
+		},
+	},
+	{
+		Number: 3, Title: "a node with 6 pods of a StatefulSet is drained", Room: "one other node is full, the last one has room for 6", Wanted: 6,
+		begin: drain,
+	},
+}
+
+func createPods(ctx context.Context, c *measure.Cluster, n int, sizes ...int) error {
+	for i := range n {
+		if err := c.CreatePod(ctx, fmt.Sprintf("pod-%d", i), "", sizes...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drain puts a StatefulSet on one node, fills others, and drains that.
+func drain(ctx context.Context, o options, c *measure.Cluster, tl *measure.Timeline, start func()) error {
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	if err := kubectl(ctx, o, append([]string{"cordon"}, nodes[1:]...)...); err != nil {
+		return err
+	}
+	if err := c.CreateDatabase(ctx, 6, 5); err != nil {
+		return err
+	}
+	err = poll(ctx, patience, func() bool { return len(c.Tokens(ctx, 6)) == 6 })
+	if err := kubectl(ctx, o, append([]string{"uncordon"}, nodes[1:]...)...); err != nil {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("the StatefulSet does not run: %w", err)
+	}
+	for i := range 10 {
+		if err := c.CreatePod(ctx, fmt.Sprintf("other-%d", i), nodes[1+i/8], 5); err != nil {
+			return err
+		}
+	}
+	if err := poll(ctx, patience, func() bool { return tl.Running() == 6+10 }); err != nil {
+		return fmt.Errorf("the other nodes do not fill: %w", err)
+	}
+	tl.Restart()
+	start()
+	return kubectl(ctx, o, "drain", nodes[0], "--ignore-daemonsets", "--delete-emptydir-data")
+}
+
+func kubectl(ctx context.Context, o options, args ...string) error {
+	out, err := exec.CommandContext(ctx, filepath.Join(o.components, "kubectl"), append(args, "--kubeconfig="+o.kubeconfig)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("kubectl %s: %w\n%s", args[0], err, out)
+	}
+	return nil
+}
