@@ -1,6 +1,6 @@
 # Entry points. Each verb is one of the Go program in scripts/; see make help.
 .DEFAULT_GOAL := help
-.PHONY: help up down test test-stress upstream-suites fails-without nightly e2e chain bench tree apply export edit rebase lint verify prove codegen overrides release release-verify clean
+.PHONY: help up down test test-stress upstream-suites fails-without nightly e2e chain demo bench tree apply export edit rebase lint verify prove codegen overrides release release-verify clean
 
 # scripts/ runs before there is a tree, so outside the workspace of go.work.
 CAPACITYV2 := GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false" go -C scripts run . \
@@ -26,7 +26,7 @@ help: ## List the verbs
 	@echo "  REPORT_ONLY=1       bench: write the report again from the last results"
 	@echo "  PROJECT=NAME        edit, rebase, codegen: a folder of patches/"
 	@echo "  BASE=v…             rebase: the base to move to"
-	@echo "  FORECAST=1          rebase: go on after a conflict"
+	@echo "  FORECAST=1          rebase: only tell what would happen to each patch"
 	@echo "  SCOPE=all           codegen: run every generator"
 	@echo "  PLATFORMS=LIST      release: such as linux/amd64,linux/arm64; this machine's"
 	@echo "  AGAINST=DIR         release-verify: dist/ of another checkout to compare with"
@@ -56,6 +56,9 @@ nightly: ## What takes too long for every change: prove, upstream-suites, fails-
 e2e: ## Bring up a cluster, run the end-to-end tests on it, end it
 	@$(CAPACITYV2) e2e $(CLUSTER)
 
+demo: ## Show the stories of the KEP on a local cluster, before and after, and draw docs/images
+	@$(CAPACITYV2) demo
+
 chain: ## Measure scheduler, provisioner and reference driver together on a cluster, and write docs/benchmarks/chain.md
 	@$(CAPACITYV2) chain $(if $(ONLY),--only='$(ONLY)')
 
@@ -74,7 +77,7 @@ export: ## Write the commits of the trees back as patch files
 edit: ## A shell in the applied tree; on exit, save (export) or discard
 	@$(CAPACITYV2) edit $(if $(PROJECT),--project=$(PROJECT))
 
-rebase: ## Move the series to another base: make rebase BASE=v1.38.0-alpha.0
+rebase: ## Take over another base: make rebase BASE=v1.37.2
 	@$(if $(BASE),,$(error BASE is not set. Expected: a tag of Kubernetes. Run: make rebase BASE=v1.37.1))
 	@$(CAPACITYV2) rebase $(BASE) $(if $(PROJECT),--project=$(PROJECT)) $(if $(FORECAST),--forecast)
 

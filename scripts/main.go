@@ -68,6 +68,7 @@ func root() *cobra.Command {
 	var scenarios string
 	chain := verb("chain", "Measure scheduler, provisioner and reference driver together on a cluster, and write docs/benchmarks/chain.md", func(ctx context.Context) error { return app.Chain(ctx, scenarios) })
 	chain.Flags().StringVar(&scenarios, "only", "", "only what matches this regular expression, by SCENARIO/SCHEDULER/PROVISIONER as in the report; the results of the others stay")
+	verb("demo", "Show the stories of the KEP on a local cluster, before and after, and draw docs/images/stories.svg", app.Demo)
 	var stress verbs.StressOptions
 	testStress := verb("test-stress", "Run thousands of pods against the reservation of capacity, with faults and the race detector", func(ctx context.Context) error { return app.TestStress(ctx, stress) })
 	testStress.Flags().IntVar(&stress.Pods, "pods", 10000, "number of pods for each policy")
@@ -101,13 +102,13 @@ func root() *cobra.Command {
 
 	var forecast bool
 	rebase := &cobra.Command{
-		Use: "rebase VERSION", Short: "Move the series to another base with 3-way, and tell the outcome of each patch", Args: cobra.ExactArgs(1),
+		Use: "rebase VERSION", Short: "Take over another base: the series on it with 3-way, its pin and its patch files", Args: cobra.ExactArgs(1),
 		Example: "  capacityv2 rebase v1.38.0-alpha.0 --forecast",
 		RunE: func(c *cobra.Command, args []string) error {
 			return app.Rebase(c.Context(), project, args[0], forecast)
 		},
 	}
-	rebase.Flags().BoolVar(&forecast, "forecast", false, "go on after a conflict, without the patch, to tell the outcome of every one")
+	rebase.Flags().BoolVar(&forecast, "forecast", false, "only tell the outcome of every patch: go on after a conflict, and leave all as it is")
 	projectFlag(rebase)
 	cmd.AddCommand(rebase)
 

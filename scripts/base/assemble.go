@@ -18,33 +18,14 @@ import (
 // (hack/tools, which code generation replaces). The zip's vendor/ holds only
 // OWNERS; it is removed, because the go command would take it for a vendor folder.
 func assemble(ctx context.Context, o Options, dst string, log io.Writer) error {
-	var staging string
-	if o.Staging {
-		var err error
-		if staging, err = StagingVersion(o.Version); err != nil {
-			return err
-		}
-	}
-	main, err := download(ctx, o.Pin, log, []string{o.Module + "@" + o.Version})
+	main, staging, err := modulesOf(ctx, o, log)
 	if err != nil {
 		return err
 	}
-	if err := copyTree(ctx, main[0].Dir, dst); err != nil || !o.Staging {
+	if err := copyTree(ctx, main.Dir, dst); err != nil || !o.Staging {
 		return err
 	}
-	names, err := stagingModules(main[0].Dir)
-	if err != nil {
-		return err
-	}
-	var queries []string
-	for _, n := range names {
-		queries = append(queries, n+"@"+staging)
-	}
-	mods, err := download(ctx, o.Pin, log, queries)
-	if err != nil {
-		return err
-	}
-	for _, m := range mods {
+	for _, m := range staging {
 		to := filepath.Join(dst, "staging", "src", filepath.FromSlash(m.Path))
 		if err := os.RemoveAll(to); err != nil {
 			return err
@@ -57,6 +38,34 @@ func assemble(ctx context.Context, o Options, dst string, log io.Writer) error {
 		return err
 	}
 	return os.Symlink("build/root/Makefile", filepath.Join(dst, "Makefile"))
+}
+
+// modulesOf fetches the modules of a tree: the main one, and those below staging/src.
+func modulesOf(ctx context.Context, o Options, log io.Writer) (main downloaded, staging []downloaded, err error) {
+	var version string
+	if o.Staging {
+		if version, err = StagingVersion(o.Version); err != nil {
+			return main, nil, err
+		}
+	}
+	fetched, err := download(ctx, o.Pin, log, []string{o.Module + "@" + o.Version})
+	if err != nil {
+		return main, nil, err
+	}
+	main = fetched[0]
+	if !o.Staging {
+		return main, nil, nil
+	}
+	names, err := stagingModules(main.Dir)
+	if err != nil {
+		return main, nil, err
+	}
+	var queries []string
+	for _, n := range names {
+		queries = append(queries, n+"@"+version)
+	}
+	staging, err = download(ctx, o.Pin, log, queries)
+	return main, staging, err
 }
 
 // copyTree copies the files below src; a file that starts with #! becomes

@@ -26,6 +26,7 @@ type downloaded struct {
 	Path, Version string
 	Dir           string // in the module cache
 	Sum           string // h1: hash of its zip
+	GoModSum      string // h1: hash of its go.mod
 	Error         string
 }
 

@@ -61,6 +61,11 @@ func projectVersion(ws workspace.Workspace, p workspace.Project) (Version, error
 	return Version{Base: pinned, Revision: n}, nil
 }
 
+// ResetRevision begins to count again, for a new base.
+func ResetRevision(ws workspace.Workspace) error {
+	return os.WriteFile(revisionFile(ws), []byte("1\n"), 0o644)
+}
+
 func revisionFile(ws workspace.Workspace) string { return filepath.Join(ws.Series(), "REVISION") }
 
 // String is the gitVersion: v1.37.1+capacityv2.1.

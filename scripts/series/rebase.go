@@ -36,7 +36,27 @@ type Result struct {
 	Files []string
 }
 
-// Rebase commits the patches on the base that repo has at HEAD, with a 3-way
+// rebasingKey is the patch at which a rebase stopped, in the tree's configuration.
+const rebasingKey = "capacityv2.rebasing"
+
+// Stopped reports whether a rebase stopped in the tree.
+func Stopped(ctx context.Context, repo gitrepo.Repo) bool {
+	return repo.Git(ctx, "config", "--local", "--get", rebasingKey) == nil
+}
+
+// Rest returns the patches after the one at which an earlier rebase stopped, which a
+// person has merged or left out since; all of them if there was none.
+func Rest(ctx context.Context, repo gitrepo.Repo, patches []Patch) []Patch {
+	name, err := repo.Output(ctx, "config", "--local", "--get", rebasingKey)
+	for i, p := range patches {
+		if err == nil && p.Name == name {
+			return patches[i+1:]
+		}
+	}
+	return patches
+}
+
+// Rebase commits the patches on what repo has at HEAD, with a 3-way
 // merge where a patch does not apply as it is. It stops at the first conflict,
 // which is left in the tree for a person, or goes on without that patch when
 // forecast is set.
@@ -51,8 +71,11 @@ func Rebase(ctx context.Context, repo gitrepo.Repo, dir string, patches []Patch,
 		s.Sayf("%-16s %s%s", r.Outcome, p.Name, conflictList(r.Files))
 		switch {
 		case r.Outcome == Conflict && !forecast:
+			if err := repo.Git(ctx, "config", "--local", rebasingKey, p.Name); err != nil {
+				return results, err
+			}
 			return results, progress.Refuse(fmt.Sprintf("%s conflicts in %s", p.Name, strings.Join(r.Files, ", ")), "a merge by hand",
-				"git -C "+repo.Dir+" status; edit, git add, git am --continue (or --skip); then git am --3way the patches after it")
+				"git -C "+repo.Dir+" status; edit, git add, git am --continue (or --skip); then the same command again")
 		case r.Outcome == Conflict:
 			if err := repo.Git(ctx, "am", "--skip"); err != nil {
 				return results, err

@@ -67,6 +67,21 @@ func TestRebaseStopsAtAConflict(t *testing.T) {
 	if len(results) != 1 || !repo.Applying() {
 		t.Errorf("%d results, half-done %t: want the conflict left for a person", len(results), repo.Applying())
 	}
+
+	// It goes on after the person has left the patch out.
+	git(t, repo, "am", "--skip")
+	_, dir := exported(t)
+	patches, err := Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !Stopped(t.Context(), repo) {
+		t.Error("it is not known that the rebase stopped")
+	}
+	rest := Rest(t.Context(), repo, patches)
+	if len(rest) != 1 || rest[0].Name != patches[1].Name {
+		t.Errorf("%d patches are left, want the second one", len(rest))
+	}
 }
 
 func TestTaken(t *testing.T) {

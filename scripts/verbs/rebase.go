@@ -11,17 +11,20 @@ import (
 	"capacityv2.internal/scripts/gates"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/workspace"
 )
 
 // ourNames are, beside the gates, what upstream must not have taken for
 // another purpose: the fields and their protobuf number.
 var ourNames = []string{"availableCapacities", "volumeRebuilding", "5925"}
 
-// Rebase moves the series of a project to another base, in a tree of its own: the patches
-// and the tree in use stay as they are. With forecast it goes on after a
-// conflict, to tell the outcome of every patch.
+// Rebase moves the series of a project to another base, in a tree of its own. When all
+// patches are there, it takes that base over: the pin, the tree in use and the patch
+// files are those of the new one. After a conflict that a person has merged, it goes on.
+// With forecast it only tells the outcome of every patch.
 func (a *App) Rebase(ctx context.Context, project, version string, forecast bool) error {
 	p, err := a.WS.Project(project)
 	if err != nil {
@@ -39,26 +42,15 @@ func (a *App) Rebase(ctx context.Context, project, version string, forecast bool
 	}
 	r := a.reporter("rebase")
 	dir := p.Tree() + "-" + version
-	repo := gitrepo.Open(dir, nil)
+	if !forecast {
+		if err := a.requireCommitted(ctx, p); err != nil {
+			return err
+		}
+	}
 	var results []series.Result
-	err = r.Run(ctx, a.apply(
+	tasks := a.apply(
 		progress.Task{Name: "base tree " + version, Do: func(ctx context.Context, s *progress.Step) error {
-			if err := toolchain.RequireDisk(a.WS.Work, treeDisk); err != nil {
-				return err
-			}
-			// Half-merged work of a person is not ours to remove.
-			if repo.Exists() && repo.Applying() {
-				return progress.Refuse("a rebase is under way in "+dir, "none", "git -C "+dir+" am --continue, or remove the folder")
-			}
-			if err := os.RemoveAll(dir); err != nil {
-				return err
-			}
-			if err := base.Ensure(ctx, dir, o, s); err != nil {
-				return err
-			}
-			// The blobs that a 3-way merge needs are in the tree in use.
-			alternates := filepath.Join(dir, ".git", "objects", "info", "alternates")
-			return os.WriteFile(alternates, []byte(filepath.Join(p.Tree(), ".git", "objects")+"\n"), 0o644)
+			return a.rebaseTree(ctx, p, o, dir, forecast, s)
 		}},
 		progress.Task{Name: "names and numbers that upstream took", Do: func(ctx context.Context, s *progress.Step) error {
 			list, err := gates.Read(a.WS.Gates())
@@ -82,18 +74,91 @@ func (a *App) Rebase(ctx context.Context, project, version string, forecast bool
 			if err != nil {
 				return err
 			}
-			results, err = series.Rebase(ctx, gitrepo.Open(dir, s.Log), p.Series(), patches, forecast, s)
+			repo := gitrepo.Open(dir, s.Log)
+			results, err = series.Rebase(ctx, repo, p.Series(), series.Rest(ctx, repo, patches), forecast, s)
 			return err
 		}},
-	)...)
+	)
+	if !forecast {
+		tasks = append(tasks, progress.Task{Name: "take the base over", Do: func(ctx context.Context, s *progress.Step) error { return a.adopt(ctx, p, o, dir, s) }})
+	}
+	err = r.Run(ctx, tasks...)
 	if results != nil {
 		r.Printf("rebase of %s to %s: %s\n", p.Title, version, tally(results))
 	}
 	if err != nil {
 		return err
 	}
-	r.Printf("tree: %s\n", dir)
+	if forecast {
+		r.Printf("tree: %s\n", dir)
+	}
 	r.Done()
+	return nil
+}
+
+// requireCommitted refuses where taking a base over would hide changes of a person.
+func (a *App) requireCommitted(ctx context.Context, p workspace.Project) error {
+	for _, dir := range []string{p.Series(), p.Pin()} {
+		changed, err := gitrepo.Open(a.WS.Root, nil).Lines(ctx, "status", "--porcelain", "--", dir)
+		if err != nil {
+			return err
+		}
+		if len(changed) > 0 {
+			return progress.Refuse("changes in "+dir+" that are not committed", "none: they are about to be written for another base", "git commit, or git stash; or with FORECAST=1")
+		}
+	}
+	return nil
+}
+
+// rebaseTree makes the tree of another base, unless a rebase stopped in it.
+func (a *App) rebaseTree(ctx context.Context, p workspace.Project, o base.Options, dir string, forecast bool, s *progress.Step) error {
+	if err := toolchain.RequireDisk(a.WS.Work, treeDisk); err != nil {
+		return err
+	}
+	repo := gitrepo.Open(dir, s.Log)
+	// Half-merged work of a person is not ours to remove.
+	if repo.Exists() && repo.Applying() {
+		return progress.Refuse("a rebase is under way in "+dir, "none", "git -C "+dir+" am --continue, or remove the folder")
+	}
+	if !forecast && repo.Exists() && series.Stopped(ctx, repo) {
+		s.Sayf("going on in %s", dir)
+		return base.Ensure(ctx, dir, o, s)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := base.Ensure(ctx, dir, o, s); err != nil {
+		return err
+	}
+	// The blobs that a 3-way merge needs are in the tree in use.
+	alternates := filepath.Join(dir, ".git", "objects", "info", "alternates")
+	return os.WriteFile(alternates, []byte(filepath.Join(p.Tree(), ".git", "objects")+"\n"), 0o644)
+}
+
+// adopt makes the rebased tree the one in use, and writes what belongs to it.
+func (a *App) adopt(ctx context.Context, p workspace.Project, o base.Options, dir string, s *progress.Step) error {
+	before, err := base.PinnedVersion(p.Pin(), p.Module)
+	if err != nil {
+		return err
+	}
+	if err := base.Repin(ctx, o, s.Log); err != nil {
+		return err
+	}
+	if err := base.Replace(ctx, dir, p.Tree(), s.Log); err != nil {
+		return err
+	}
+	if err := a.export(ctx, p, s); err != nil || before == o.Version {
+		return err
+	}
+	if p.Staging {
+		if err := release.ResetRevision(a.WS); err != nil {
+			return err
+		}
+	}
+	named, err := gitrepo.Open(a.WS.Root, s.Log).Lines(ctx, "grep", "--files-with-matches", "--fixed-strings", "--word-regexp", before)
+	if err == nil && len(named) > 0 {
+		s.Sayf("these files still name %s: %s", before, strings.Join(named, ", "))
+	}
 	return nil
 }
 
