@@ -2,8 +2,10 @@ package base
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,14 +59,14 @@ func Repin(ctx context.Context, o Options, log io.Writer) error {
 // Replace puts the repository at from, which may borrow objects of the one at to, in
 // the place of that, and removes work trees that belong to the old one.
 func Replace(ctx context.Context, from, to string, log io.Writer) error {
-	repo, old := gitrepo.Open(from, log), gitrepo.Open(to, log)
-	if err := repo.Git(ctx, "repack", "-a", "-d", "--quiet"); err != nil {
+	objects := filepath.Join(".git", "objects")
+	if err := linkMissing(filepath.Join(to, objects), filepath.Join(from, objects)); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(filepath.Join(from, ".git", "objects", "info", "alternates")); err != nil {
+	if err := os.RemoveAll(filepath.Join(from, objects, "info", "alternates")); err != nil {
 		return err
 	}
-	trees, err := old.Lines(ctx, "worktree", "list", "--porcelain")
+	trees, err := gitrepo.Open(to, log).Lines(ctx, "worktree", "list", "--porcelain")
 	if err != nil {
 		return err
 	}
@@ -77,4 +79,25 @@ func Replace(ctx context.Context, from, to string, log io.Writer) error {
 		}
 	}
 	return os.Rename(from, to)
+}
+
+// linkMissing gives dst the files that only src has.
+func linkMissing(src, dst string) error {
+	return filepath.WalkDir(src, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(src, path)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(dst, rel)
+		if d.IsDir() {
+			return os.MkdirAll(to, 0o755)
+		}
+		if err := os.Link(path, to); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return nil
+	})
 }
