@@ -40,7 +40,7 @@ func startFull(ctx context.Context, ws workspace.Workspace, p *Plan, sc script, 
 		}
 		spec.Log, spec.ContainerdLog = placesOf(ws).nodeLog(n.Name), placesOf(ws).containerdLog(n.Name)
 		spec.Images = append([]string{tarball}, tarballs...)
-		group := "/capacityv2-" + st.ID
+		group := st.group()
 		if i == 0 {
 			sc.node, sc.cgroupRoot = n, group
 			spec.Env, spec.Programs = sc.env(), []program{sc.program()}

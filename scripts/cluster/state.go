@@ -82,6 +82,9 @@ func (st *state) save(ws workspace.Workspace) error {
 	return os.Rename(tmp, statePath(ws))
 }
 
+// group is how the control groups of the nodes begin: that of the first is it.
+func (st *state) group() string { return "/capacityv2-" + st.ID }
+
 // alive reports whether any process of the cluster lives.
 func (st *state) alive() bool {
 	for _, p := range st.Processes {

@@ -22,6 +22,8 @@ type Status struct {
 	// KubectlCache is a folder for kubectl's KUBECACHEDIR, which ends with the
 	// cluster.
 	KubectlCache string
+	// Group is how the control groups of the containers of its nodes begin.
+	Group string
 }
 
 // StatusOf tells about the cluster of the workspace. Running is false when it was
@@ -31,7 +33,7 @@ func StatusOf(ws workspace.Workspace) (Status, error) {
 	if st == nil || err != nil {
 		return Status{}, err
 	}
-	s := Status{Running: st.Ready && st.alive(), Mode: st.Mode, Kubeconfig: st.Kubeconfig, Gates: st.Gates, Components: st.Components, KubectlCache: cacheOf(st)}
+	s := Status{Running: st.Ready && st.alive(), Mode: st.Mode, Kubeconfig: st.Kubeconfig, Gates: st.Gates, Components: st.Components, KubectlCache: cacheOf(st), Group: st.group()}
 	if s.Running {
 		s.Nodes = st.Nodes
 	}

@@ -22,7 +22,7 @@ const stockProvisionerImage = "capacityv2.internal/csi-provisioner:stock"
 func (a *App) Chain(ctx context.Context, only string) error {
 	return a.onChain(ctx, "chain", nil, func(st cluster.Status) error {
 		return a.do(ctx, "chain", progress.Task{Name: "scenarios", Do: func(ctx context.Context, s *progress.Step) error {
-			env := []string{"KUBECONFIG=" + st.Kubeconfig, "COMPONENTS=" + st.Components, "CHAIN_LOGS=" + a.WS.Logs(),
+			env := []string{"KUBECONFIG=" + st.Kubeconfig, "COMPONENTS=" + st.Components, "CLUSTER_GROUP=" + st.Group, "CHAIN_LOGS=" + a.WS.Logs(),
 				"CHAIN_ONLY=" + only, "CHAIN_REPORT=" + filepath.Join(a.benchmarks(), "chain.md")}
 			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, a.Out, "-count=1", "-timeout", "3h", "-v", "-run", "^TestChain$", "./chain")
 		}})

@@ -66,9 +66,9 @@ func (c *cluster) crash(t *testing.T, part string) {
 	case "scheduler":
 		must(t, c.scheduler.Crash())
 	case "provisioner":
-		must(t, measure.CrashContainers("csi-provisioner"))
+		must(t, measure.CrashContainers("csi-provisioner", os.Getenv("CLUSTER_GROUP")))
 	case "driver":
-		must(t, measure.CrashContainers("reference-driver"))
+		must(t, measure.CrashContainers("reference-driver", os.Getenv("CLUSTER_GROUP")))
 	default:
 		t.Fatalf("%q cannot be killed", part)
 	}

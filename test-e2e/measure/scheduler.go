@@ -110,11 +110,11 @@ func (p *Process) kill() {
 	_ = p.cmd.Wait()
 }
 
-// CrashContainers kills the containers of the cluster's nodes that run a program, which
-// the kubelet starts again.
-func CrashContainers(program string) error {
-	// In a container, the path is the one of its image; the group is of this cluster.
-	killed, err := KillAll("/"+program, "/capacityv2-")
+// CrashContainers kills the containers that run a program, in the control group of the
+// cluster. The kubelet starts them again.
+func CrashContainers(program, group string) error {
+	// In a container, the path is the one of its image.
+	killed, err := KillAll("/"+program, group)
 	if err == nil && killed == 0 {
 		err = fmt.Errorf("no process of %s was found", program)
 	}
