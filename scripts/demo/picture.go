@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"image/color"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -28,6 +30,9 @@ type result struct {
 
 // limit is the time in seconds that a story may take.
 const limit = 30
+
+// legendRoom is how much higher a picture is than its lines.
+const legendRoom = 1.7
 
 // The pictures stand beside each other.
 const (
@@ -56,8 +61,11 @@ func Draw(results, out string) error {
 		return fmt.Errorf("%s: %w", results, err)
 	}
 	canvas := vgsvg.New(width*vg.Length(len(plots)), height)
+	page := draw.New(canvas)
+	page.SetColor(color.White) // for readers with a dark background
+	page.Fill(page.Rectangle.Path())
 	tiles := draw.Tiles{Rows: 1, Cols: len(plots), PadX: vg.Centimeter, PadTop: vg.Points(4), PadBottom: vg.Points(4), PadLeft: vg.Points(4), PadRight: vg.Points(4)}
-	for i, c := range plot.Align([][]*plot.Plot{plots}, tiles, draw.New(canvas))[0] {
+	for i, c := range plot.Align([][]*plot.Plot{plots}, tiles, page)[0] {
 		plots[i].Draw(c)
 	}
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
@@ -84,8 +92,10 @@ func plots(all []result) ([]*plot.Plot, error) {
 			p = plot.New()
 			p.Title.Text = fmt.Sprintf("Story %d: %s", r.Story, r.Title)
 			p.X.Label.Text, p.X.Min, p.X.Max = "seconds", 0, limit
-			p.Y.Min, p.Y.Max = 0, float64(r.Wanted)*1.25
-			p.Legend.Top, p.Legend.YOffs = true, -vg.Points(2)
+			p.Y.Min, p.Y.Max = 0, float64(r.Wanted)*legendRoom
+			p.Y.Tick.Marker = plot.TickerFunc(wholeNumbers)
+			p.Legend.Top, p.Legend.Left, p.Legend.TextStyle.Font.Size = true, true, vg.Points(9)
+			p.Title.TextStyle.Font.Size, p.X.Label.TextStyle.Font.Size = vg.Points(11), vg.Points(9)
 			p.Add(plotter.NewGrid())
 			stories[r.Story] = p
 			list = append(list, p)
@@ -124,8 +134,18 @@ func add(p *plot.Plot, r result) error {
 		p.Add(l)
 		p.Legend.Add(r.Side+": "+line.name, l)
 		for _, at := range line.points {
-			p.Y.Max = max(p.Y.Max, at.Y*1.1)
+			p.Y.Max = max(p.Y.Max, at.Y*legendRoom)
 		}
 	}
 	return nil
+}
+
+// wholeNumbers are the marks of an axis that counts.
+func wholeNumbers(low, high float64) []plot.Tick {
+	step := max(1, math.Ceil(high/8))
+	var ticks []plot.Tick
+	for v := math.Ceil(low); v <= high; v += step {
+		ticks = append(ticks, plot.Tick{Value: v, Label: strconv.Itoa(int(v))})
+	}
+	return ticks
 }

@@ -15,8 +15,8 @@ var pools = []int{20, 20}
 // story is one of the KEP's.
 type story struct {
 	Number int
-	// Title is what happens, Room why so many pods can run.
-	Title, Room string
+	// Name is it in short, Title is what happens, Room why so many pods can run.
+	Name, Title, Room string
 	// Wanted is how many pods can run, Refused how many cannot.
 	Wanted, Refused int
 	// begin does it. It may prepare something first: the time begins when start is called.
@@ -25,21 +25,21 @@ type story struct {
 
 var stories = []story{
 	{
-		Number: 1, Title: "6 pods with two volumes of 11Gi each", Room: "a node has two pools of 20Gi, so that one pod fits", Wanted: 3, Refused: 3,
+		Number: 1, Name: "two volumes a pod", Title: "6 pods with two volumes of 11Gi each", Room: "a node has two pools of 20Gi, so that one pod fits", Wanted: 3, Refused: 3,
 		begin: func(ctx context.Context, _ options, c *measure.Cluster, _ *measure.Timeline, start func()) error {
 			start()
 			return createPods(ctx, c, 6, 11, 11)
 		},
 	},
 	{
-		Number: 2, Title: "30 pods with a volume of 5Gi at once", Room: "a node has room for 8", Wanted: 24, Refused: 6,
+		Number: 2, Name: "many pods at once", Title: "30 pods with a volume of 5Gi at once", Room: "a node has room for 8", Wanted: 24, Refused: 6,
 		begin: func(ctx context.Context, _ options, c *measure.Cluster, _ *measure.Timeline, start func()) error {
 			start()
 			return createPods(ctx, c, 30, 5)
 		},
 	},
 	{
-		Number: 3, Title: "a node with 6 pods of a StatefulSet is drained", Room: "one other node is full, the last one has room for 6", Wanted: 6,
+		Number: 3, Name: "a node is drained", Title: "a node with 6 pods of a StatefulSet is drained", Room: "one other node is full, the last one has room for 6", Wanted: 6,
 		begin: drain,
 	},
 }

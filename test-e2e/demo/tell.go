@@ -45,7 +45,7 @@ type sample struct {
 
 // tell runs a story in a cluster with empty pools, and fills its row of the table.
 func tell(ctx context.Context, o options, s story, side string, p measure.Provisioner, t *table) (r result, err error) {
-	r = result{Story: s.Number, Side: side, Title: s.Title, Wanted: s.Wanted}
+	r = result{Story: s.Number, Side: side, Title: s.Name, Wanted: s.Wanted}
 	c, err := measure.Connect(ctx, o.kubeconfig)
 	if err != nil {
 		return r, err
