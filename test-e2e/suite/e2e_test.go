@@ -1,0 +1,50 @@
+package suite
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"k8s.io/component-base/version"
+	"k8s.io/kubernetes/test/e2e"
+	"k8s.io/kubernetes/test/e2e/framework"
+	"k8s.io/kubernetes/test/e2e/framework/config"
+	"k8s.io/kubernetes/test/e2e/framework/testfiles"
+	manifests "k8s.io/kubernetes/test/e2e/testing-manifests"
+	"k8s.io/kubernetes/test/fixtures"
+
+	// The specs.
+	_ "capacityv2.internal/test-e2e/storagecapacity"
+	_ "k8s.io/kubernetes/test/e2e/storage"
+	_ "k8s.io/kubernetes/test/e2e/storage/csimock"
+	_ "k8s.io/kubernetes/test/e2e/storage/external"
+
+	// What they report when they fail, and how long texts are shown.
+	_ "k8s.io/kubernetes/test/e2e/framework/debug/init"
+	_ "k8s.io/kubernetes/test/e2e/framework/metrics/init"
+	_ "k8s.io/kubernetes/test/e2e/framework/node/init"
+	_ "k8s.io/kubernetes/test/utils/ktesting/format"
+)
+
+func TestMain(m *testing.M) {
+	showVersion := flag.Bool("version", false, "Displays version information.")
+	config.CopyFlags(config.Flags, flag.CommandLine)
+	framework.RegisterCommonFlags(flag.CommandLine)
+	framework.RegisterClusterFlags(flag.CommandLine)
+	flag.Parse()
+	switch {
+	case *showVersion:
+		fmt.Println(version.Get())
+		return
+	case flag.NArg() > 0:
+		fmt.Fprintf(os.Stderr, "arguments that are no flags: %q\n", flag.Args())
+		os.Exit(2)
+	}
+	testfiles.AddFileSource(manifests.GetE2ETestingManifestsFS())
+	testfiles.AddFileSource(fixtures.GetTestFixturesFS())
+	framework.AfterReadingAllFlags(&framework.TestContext)
+	os.Exit(m.Run())
+}
+
+func TestE2E(t *testing.T) { e2e.RunE2ETests(t) }
