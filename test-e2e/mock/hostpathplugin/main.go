@@ -21,7 +21,6 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	klog.InitFlags(nil)
 	if err := run(ctx, os.Args[1:], flag.CommandLine); err != nil {
 		klog.ErrorS(err, "Plugin failed")
 		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
@@ -30,6 +29,7 @@ func main() {
 
 // run does what the arguments say until the context ends.
 func run(ctx context.Context, arguments []string, flags *flag.FlagSet) error {
+	klog.InitFlags(flags)
 	config := service.Config{PermissiveTargetPath: true}
 	socket := flags.String("endpoint", "/csi/csi.sock", "path of the CSI socket")
 	proxied := flags.String("proxy-endpoint", "", "address for connections of the driver, such as tcp://:9000, which then serves the socket")
