@@ -64,7 +64,17 @@ func root() *cobra.Command {
 	up.Flags().StringVar(&driver, "driver", "", "reference: install the reference CSI driver with the patched external-provisioner")
 	verb("down", "End the local cluster and leave nothing", app.Down)
 	verb("test", "Run lint, the unit tests of every touched package, and the integration tests", app.Test)
-	clusterFlags(verb("e2e", "Bring up a local cluster, run the end-to-end tests on it, and end it; a skip that --cluster-mode does not ask for fails", func(ctx context.Context) error { return app.E2E(ctx, options) }))
+	var e2eOptions verbs.E2EOptions
+	e2e := verb("e2e", "Bring up a local cluster, run the end-to-end tests on it, ours and upstream's, and end it; a skip that nobody has asked for fails", func(ctx context.Context) error {
+		e2eOptions.Cluster = options
+		return app.E2E(ctx, e2eOptions)
+	})
+	clusterFlags(e2e)
+	e2e.Flags().StringVar(&e2eOptions.Target, "target", "", "gate-on, gate-off, or stock: components without the series (default: gate-on)")
+	e2e.Flags().StringVar(&e2eOptions.Focus, "focus", "", "only specs whose name matches this regular expression, slow ones too")
+	e2e.Flags().BoolVar(&e2eOptions.All, "all", false, "all selected specs, slow ones too, and their counts into docs/e2e.md")
+	e2e.Flags().IntVar(&e2eOptions.Procs, "procs", verbs.SpecProcs, "how many specs run side by side")
+	e2e.Flags().BoolVar(&e2eOptions.Keep, "keep", false, "leave the cluster to the next run, until make down")
 	var scenarios string
 	chain := verb("chain", "Measure scheduler, provisioner and reference driver together on a cluster, and write docs/benchmarks/chain.md", func(ctx context.Context) error { return app.Chain(ctx, scenarios) })
 	chain.Flags().StringVar(&scenarios, "only", "", "only what matches this regular expression, by SCENARIO/SCHEDULER/PROVISIONER as in the report; the results of the others stay")
@@ -82,8 +92,8 @@ func root() *cobra.Command {
 	without.Flags().StringVar(&withoutSuite, "suite", "", "only those whose folder in test-integration matches this regular expression")
 
 	var night verbs.NightlyOptions
-	nightly := verb("nightly", "Run what takes too long for every change: prove, upstream-suites, fails-without, test-stress, the benchmarks once, and fuzz tests", func(ctx context.Context) error { return app.Nightly(ctx, night) })
-	nightly.Flags().StringVar(&night.Only, "only", "", "only the parts that match this regular expression: prove, upstream-suites, fails-without, test-stress, smoke, fuzz")
+	nightly := verb("nightly", "Run what takes too long for every change: prove, upstream-suites, fails-without, test-stress, all end-to-end specs, the benchmarks once, and fuzz tests", func(ctx context.Context) error { return app.Nightly(ctx, night) })
+	nightly.Flags().StringVar(&night.Only, "only", "", "only the parts that match this regular expression: prove, upstream-suites, fails-without, test-stress, e2e, smoke, fuzz")
 	nightly.Flags().DurationVar(&night.FuzzTime, "fuzz-time", 10*time.Minute, "how long each fuzz test runs")
 	nightly.Flags().IntVar(&night.Pods, "pods", 2000, "number of pods for each policy in the stress test")
 

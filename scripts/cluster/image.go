@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -21,7 +22,8 @@ import (
 
 // imageFile is one file of an image.
 type imageFile struct {
-	// Name is the path in the image, without a leading slash.
+	// Name is the path in the image, without a leading slash. That of a folder ends with
+	// one.
 	Name    string
 	Content []byte
 	// Link is what a symbolic link points to; a link has no content.
@@ -31,7 +33,7 @@ type imageFile struct {
 
 // writeImage writes an image of one layer to the file out, as a tarball of an OCI
 // layout, which `ctr images import` reads. The same input gives the same bytes.
-func writeImage(out, reference string, entrypoint []string, user string, files []imageFile) error {
+func writeImage(out, reference string, entrypoint, command []string, user string, files []imageFile) error {
 	raw, err := layerTar(files)
 	if err != nil {
 		return err
@@ -53,7 +55,7 @@ func writeImage(out, reference string, entrypoint []string, user string, files [
 	cfg.Architecture, cfg.OS = runtime.GOARCH, "linux"
 	cfg.Created = v1.Time{Time: time.Unix(0, 0).UTC()}
 	cfg.History = nil
-	cfg.Config = v1.Config{Entrypoint: entrypoint, User: user, Env: []string{"PATH=/bin"}}
+	cfg.Config = v1.Config{Entrypoint: entrypoint, Cmd: command, User: user, Env: []string{"PATH=/bin"}}
 	if img, err = mutate.ConfigFile(img, cfg); err != nil {
 		return err
 	}
@@ -86,8 +88,11 @@ func layerTar(files []imageFile) ([]byte, error) {
 
 func addFile(w *tar.Writer, f imageFile) error {
 	h := &tar.Header{Name: f.Name, Mode: f.Mode, Size: int64(len(f.Content)), ModTime: time.Unix(0, 0), Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
-	if f.Link != "" {
+	switch {
+	case f.Link != "":
 		h.Typeflag, h.Linkname = tar.TypeSymlink, f.Link
+	case strings.HasSuffix(f.Name, "/"):
+		h.Typeflag = tar.TypeDir
 	}
 	if err := w.WriteHeader(h); err != nil {
 		return fmt.Errorf("image file %s: %w", f.Name, err)

@@ -15,7 +15,7 @@ func TestImageIsDeterministic(t *testing.T) {
 	var contents [][]byte
 	for range 2 {
 		out := filepath.Join(t.TempDir(), "image.tar")
-		if err := writeImage(out, "registry.example/pause:1", []string{"/pause"}, "65535:65535", files); err != nil {
+		if err := writeImage(out, "registry.example/pause:1", []string{"/pause"}, nil, "65535:65535", files); err != nil {
 			t.Fatal(err)
 		}
 		b, err := os.ReadFile(out)

@@ -14,10 +14,11 @@ import (
 // Image is a container image that every node gets, beside the one of pause.
 type Image struct {
 	// Reference is its name with a tag, as pods ask for it.
-	Reference  string
-	Entrypoint []string
+	Reference string
+	// Entrypoint is the program, and Command its arguments, which a pod may replace.
+	Entrypoint, Command []string
 	// Files are files of this machine, by their path in the image, without a leading
-	// slash. They have to be static programs: the image has nothing else.
+	// slash. They have to be static programs: the image has nothing else but /tmp.
 	Files map[string]string
 	// Links are symbolic links in the image: what they point to, by their path.
 	Links map[string]string
@@ -25,7 +26,7 @@ type Image struct {
 
 // write writes the image into a folder and returns the tarball.
 func (i Image) write(dir string, number int) (string, error) {
-	var files []imageFile
+	files := []imageFile{{Name: "tmp/", Mode: 0o1777}}
 	for _, name := range slices.Sorted(maps.Keys(i.Files)) {
 		content, err := os.ReadFile(i.Files[name])
 		if err != nil {
@@ -37,7 +38,7 @@ func (i Image) write(dir string, number int) (string, error) {
 		files = append(files, imageFile{Name: name, Link: i.Links[name], Mode: 0o777})
 	}
 	out := filepath.Join(dir, fmt.Sprintf("%d.tar", number))
-	return out, writeImage(out, i.Reference, i.Entrypoint, "0:0", files)
+	return out, writeImage(out, i.Reference, i.Entrypoint, i.Command, "0:0", files)
 }
 
 // sum adds all that the image is made of to a hash.

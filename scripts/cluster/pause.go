@@ -44,5 +44,5 @@ func writePauseImage(ctx context.Context, tree, dir, reference string, log io.Wr
 	}
 	out := filepath.Join(dir, "pause.tar")
 	// The user of upstream's image, so that it runs under "runAsNonRoot" too.
-	return out, writeImage(out, reference, []string{"/pause"}, "65535:65535", []imageFile{{Name: "pause", Content: b, Mode: 0o755}})
+	return out, writeImage(out, reference, []string{"/pause"}, nil, "65535:65535", []imageFile{{Name: "pause", Content: b, Mode: 0o755}})
 }

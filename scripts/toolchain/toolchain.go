@@ -85,6 +85,11 @@ func BuildFor(ctx context.Context, dir, out, ldflags string, env []string, log i
 	return GoEnv(ctx, dir, env, log, append(args, pkgs...)...)
 }
 
+// BuildTest builds the tests of the package pkg into the program out.
+func BuildTest(ctx context.Context, dir, out, ldflags string, log io.Writer, pkg string) error {
+	return Go(ctx, dir, log, "test", "-c", "-tags", Tags, "-ldflags", ldflags, "-o", out, pkg)
+}
+
 // RequireGo refuses a missing or older Go.
 func RequireGo(ctx context.Context) error {
 	v, err := GoValue(ctx, "GOVERSION")

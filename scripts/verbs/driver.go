@@ -52,32 +52,41 @@ func checkDriverMode(driver string, m cluster.Mode) error {
 }
 
 // driverImages are those of the driver's pods and of pods that use its volumes. The
-// driver mounts with busybox, which is all that folders need.
-func (a *App) driverImages(ctx context.Context, s *progress.Step) ([]cluster.Image, error) {
-	if err := toolchain.EnsurePrograms(ctx, s, "busybox"); err != nil {
-		return nil, err
-	}
-	busybox, err := exec.LookPath("busybox")
+// driver mounts with busybox, which is all that folders need. The provisioner is the one
+// in the folder components.
+func (a *App) driverImages(ctx context.Context, components string, s *progress.Step) ([]cluster.Image, error) {
+	box, shell, err := busybox(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	applets, err := run.Cmd{Name: busybox, Args: []string{"--list"}}.Output(ctx)
-	if err != nil {
-		return nil, err
-	}
-	shell := map[string]string{}
-	for _, applet := range strings.Fields(string(applets)) {
-		if applet != "busybox" {
-			shell["bin/"+applet] = "busybox"
-		}
-	}
-	program := func(name string) string { return filepath.Join(a.WS.Components(), name) }
 	return []cluster.Image{
 		{Reference: driverImage, Entrypoint: []string{"/" + driverProgram}, Links: map[string]string{"bin/mount": "busybox", "bin/umount": "busybox"},
-			Files: map[string]string{driverProgram: program(driverProgram), "bin/busybox": busybox}},
-		{Reference: provisionerImage, Entrypoint: []string{"/" + provisionerProgram}, Files: map[string]string{provisionerProgram: program(provisionerProgram)}},
-		{Reference: shellImage, Entrypoint: []string{"/bin/sh"}, Files: map[string]string{"bin/busybox": busybox}, Links: shell},
+			Files: map[string]string{driverProgram: filepath.Join(a.WS.Components(), driverProgram), "bin/busybox": box}},
+		{Reference: provisionerImage, Entrypoint: []string{"/" + provisionerProgram}, Files: map[string]string{provisionerProgram: filepath.Join(components, provisionerProgram)}},
+		{Reference: shellImage, Entrypoint: []string{"/bin/sh"}, Files: map[string]string{"bin/busybox": box}, Links: shell},
 	}, nil
+}
+
+// busybox returns Debian's static busybox, and the links that make a shell of it in an
+// image where it is bin/busybox.
+func busybox(ctx context.Context, s *progress.Step) (program string, links map[string]string, err error) {
+	if err := toolchain.EnsurePrograms(ctx, s, "busybox"); err != nil {
+		return "", nil, err
+	}
+	if program, err = exec.LookPath("busybox"); err != nil {
+		return "", nil, err
+	}
+	applets, err := run.Cmd{Name: program, Args: []string{"--list"}}.Output(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	links = map[string]string{}
+	for _, applet := range strings.Fields(string(applets)) {
+		if applet != "busybox" {
+			links["bin/"+applet] = "busybox"
+		}
+	}
+	return program, links, nil
 }
 
 // buildDriver builds the programs of the images.
@@ -89,8 +98,8 @@ func (a *App) buildDriver(ctx context.Context, s *progress.Step) error {
 }
 
 // installDriver applies the manifests of the driver and waits until it runs on all
-// nodes.
-func (a *App) installDriver(ctx context.Context, s *progress.Step) error {
+// nodes. validate is kubectl's flag.
+func (a *App) installDriver(ctx context.Context, validate string, s *progress.Step) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, installTime, fmt.Errorf("the driver is not ready after %s", installTime))
 	defer cancel()
 	st, err := cluster.StatusOf(a.WS)
@@ -102,7 +111,7 @@ func (a *App) installDriver(ctx context.Context, s *progress.Step) error {
 	}
 	dir := filepath.Join(a.WS.Root, "test-e2e", "driver", "deploy")
 	// The objects are printed as a list, with the namespaces that they got.
-	out, err := kubectl("apply", "--filename", dir, "--output", "json").Output(ctx)
+	out, err := kubectl("apply", "--filename", dir, "--validate="+validate, "--output", "json").Output(ctx)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"regexp"
@@ -14,38 +15,83 @@ import (
 	"capacityv2.internal/scripts/toolchain"
 )
 
+// E2EOptions are those of E2E.
+type E2EOptions struct {
+	Cluster cluster.Options
+	// Target is one of e2eTargets; "" is the first.
+	Target string
+	// Focus is a regular expression for the names of the specs to run, instead of all
+	// and of the tests of kubectl.
+	Focus string
+	// All is whether all selected specs run, and not only the quick ones, and go into
+	// the table of docs/e2e.md.
+	All bool
+	// Procs is how many specs run side by side.
+	Procs int
+	// Keep is whether the cluster stays.
+	Keep bool
+}
+
 // e2eNodes is what the tests need: a node to drain, one without room, and one that
 // gets room.
 const e2eNodes = 3
 
-// E2E runs the end-to-end tests on a local cluster, with the reference driver. A cluster that runs already
-// is used and left alone; one that is started here is ended, whatever happens.
-func (a *App) E2E(ctx context.Context, options cluster.Options) (err error) {
+// SpecProcs is how many specs run side by side: they wait more than they compute.
+const SpecProcs = 4
+
+// E2E runs the end-to-end tests on a local cluster, with the reference driver: those of
+// kubectl, our specs and upstream's. A cluster that runs already is used and left alone;
+// one that is started here is ended, whatever happens. Without nodes of ours there are
+// only the tests of kubectl.
+func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
+	focus, err := regexp.Compile(o.Focus)
+	if err != nil {
+		return progress.Refuse(fmt.Sprintf("--focus is %q: %v", o.Focus, err), "a regular expression for the names of specs", "make e2e FOCUS=StorageCapacity")
+	}
+	target, err := e2eTarget(o.Target)
+	if err != nil {
+		return err
+	}
 	before, err := cluster.Running(a.WS)
 	if err != nil {
 		return err
 	}
-	options.DefaultNodes = e2eNodes
+	o.Cluster.DefaultNodes = e2eNodes
 	driver := referenceDriver
-	if options.Mode == string(cluster.ModeControlPlane) || options.RuntimeEndpoint != "" {
+	if o.Cluster.Mode == string(cluster.ModeControlPlane) || o.Cluster.RuntimeEndpoint != "" {
 		driver = ""
-	}
-	if err := a.Up(ctx, options, driver); err != nil {
+	} else if err := a.prepareSpecs(ctx, target, &o.Cluster); err != nil {
 		return err
 	}
-	if !before {
+	if err := a.Up(ctx, o.Cluster, driver); err != nil {
+		return err
+	}
+	if !before && !o.Keep {
 		defer func() { err = errors.Join(err, a.Down(context.WithoutCancel(ctx))) }()
 	}
 	st, err := cluster.StatusOf(a.WS)
 	if err != nil {
 		return err
 	}
-	return a.do(ctx, "e2e", progress.Task{Name: "end-to-end tests", Do: func(ctx context.Context, s *progress.Step) error {
-		env := []string{a.binPath(), "KUBECONFIG=" + st.Kubeconfig, "KUBECTL=" + filepath.Join(st.Components, "kubectl"), "CAPACITYV2_CLUSTER_MODE=" + string(st.Mode), "CAPACITYV2_DRIVER=" + driver}
-		var results bytes.Buffer
-		err := toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, io.MultiWriter(a.Out, &results), "-v", "-count=1", "-timeout", "15m", "./api")
-		return errors.Join(err, refuseSkips(results.String(), options))
-	}})
+	var tasks []progress.Task
+	if target == gateOn && o.Focus == "" {
+		tasks = append(tasks, progress.Task{Name: "tests with kubectl", Do: func(ctx context.Context, s *progress.Step) error {
+			return a.testKubectl(ctx, st, driver, o.Cluster, s)
+		}})
+	}
+	if driver != "" {
+		run := &specRun{app: a, status: st, target: target, focus: focus, options: o}
+		tasks = append(tasks, run.tasks()...)
+	}
+	return a.do(ctx, "e2e", tasks...)
+}
+
+// testKubectl runs the tests that are plain Go.
+func (a *App) testKubectl(ctx context.Context, st cluster.Status, driver string, asked cluster.Options, s *progress.Step) error {
+	env := []string{a.binPath(), "KUBECONFIG=" + st.Kubeconfig, "KUBECTL=" + filepath.Join(st.Components, "kubectl"), "CAPACITYV2_CLUSTER_MODE=" + string(st.Mode), "CAPACITYV2_DRIVER=" + driver}
+	var results bytes.Buffer
+	err := toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, io.MultiWriter(a.Out, &results), "-v", "-count=1", "-timeout", "15m", "./api")
+	return errors.Join(err, refuseSkips(results.String(), asked))
 }
 
 var skipLine = regexp.MustCompile(`(?m)^\s*--- SKIP: (\S+)`)

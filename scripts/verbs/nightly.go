@@ -50,6 +50,7 @@ func (a *App) Nightly(ctx context.Context, o NightlyOptions) error {
 		{"upstream-suites", func() error { return a.UpstreamSuites(ctx, "") }},
 		{"fails-without", func() error { return a.FailsWithout(ctx, "") }},
 		{"test-stress", func() error { return a.TestStress(ctx, StressOptions{Pods: o.Pods}) }},
+		{"e2e", func() error { return a.e2eAll(ctx) }},
 		{"smoke", func() error { return a.smoke(ctx) }},
 		{"fuzz", func() error { return a.fuzz(ctx, o.FuzzTime) }},
 	} {
@@ -64,9 +65,20 @@ func (a *App) Nightly(ctx context.Context, o NightlyOptions) error {
 		fmt.Fprintf(&summary, "  %-16s %s in %s\n", part.name, verdict, time.Since(begin).Round(time.Second))
 	}
 	if summary.Len() == 0 {
-		return progress.Refuse(fmt.Sprintf("no part matches %q", o.Only), "prove, upstream-suites, fails-without, test-stress, smoke or fuzz", "make nightly ONLY=prove")
+		return progress.Refuse(fmt.Sprintf("no part matches %q", o.Only), "prove, upstream-suites, fails-without, test-stress, e2e, smoke or fuzz", "make nightly ONLY=prove")
 	}
 	fmt.Fprintf(a.Out, "nightly:\n%s", summary.String())
+	return errors.Join(errs...)
+}
+
+// e2eAll runs all specs on each target, on a cluster of its own.
+func (a *App) e2eAll(ctx context.Context) error {
+	var errs []error
+	for _, target := range e2eTargets {
+		if ctx.Err() == nil {
+			errs = append(errs, a.E2E(ctx, E2EOptions{Target: target, All: true, Procs: SpecProcs}))
+		}
+	}
 	return errors.Join(errs...)
 }
 

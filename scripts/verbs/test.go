@@ -6,11 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/overrides"
 	"capacityv2.internal/scripts/progress"
-	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
@@ -109,22 +107,6 @@ func (a *App) buildEtcd(ctx context.Context, s *progress.Step) error {
 
 func (a *App) buildStockAPIServer(ctx context.Context, s *progress.Step) error {
 	return a.buildStock(ctx, s, "kube-apiserver")
-}
-
-// buildStock builds components of the base.
-func (a *App) buildStock(ctx context.Context, s *progress.Step, components ...string) error {
-	if err := base.Stock(ctx, a.WS.Tree(), a.WS.Stock(), s); err != nil {
-		return err
-	}
-	v, err := release.ReadVersion(a.WS)
-	if err != nil {
-		return err
-	}
-	stamp, err := release.TreeStamp(ctx, workspace.Kubernetes, a.WS.Stock(), release.Version{Base: v.Base})
-	if err != nil {
-		return err
-	}
-	return release.Build(ctx, a.WS.Stock(), stamp, release.Host(), s.Log, a.WS.StockComponents(), components...)
 }
 
 // integrationEnv is what our integration tests find their programs by.

@@ -11,21 +11,27 @@ import (
 )
 
 // Up applies the series, builds the components, and brings up a local cluster, with a
-// driver unless that is "". The gates are those of feature-gates.yaml.
+// driver unless that is "". Gates that are not chosen are those of feature-gates.yaml.
 func (a *App) Up(ctx context.Context, options cluster.Options, driver string) error {
 	if err := checkDriver(driver); err != nil {
 		return err
 	}
 	r := a.reporter("up")
-	var err error
-	options.Gates, err = a.featureGates()
-	if err != nil {
-		return err
+	if options.Gates == "" {
+		var err error
+		if options.Gates, err = a.featureGates(); err != nil {
+			return err
+		}
+	}
+	components, validate := a.WS.Components(), "strict"
+	if options.Components != "" {
+		// Components of others know nothing of our fields.
+		components, validate = options.Components, "warn"
 	}
 	build := []progress.Task{{Name: "build the components", Do: a.buildComponents}}
 	if driver != "" {
 		err := r.Step(ctx, "images of the driver", func(ctx context.Context, s *progress.Step) error {
-			images, err := a.driverImages(ctx, s)
+			images, err := a.driverImages(ctx, components, s)
 			options.Images = append(options.Images, images...)
 			return err
 		})
@@ -52,7 +58,8 @@ func (a *App) Up(ctx context.Context, options cluster.Options, driver string) er
 		return err
 	}
 	if driver != "" {
-		if err := r.Step(ctx, "install the driver", a.installDriver); err != nil {
+		err := r.Step(ctx, "install the driver", func(ctx context.Context, s *progress.Step) error { return a.installDriver(ctx, validate, s) })
+		if err != nil {
 			return err
 		}
 		showDriver(a.Out)

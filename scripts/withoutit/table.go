@@ -4,13 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"capacityv2.internal/scripts/progress"
-)
-
-// The table is between these lines.
-const (
-	begin = "<!-- begin: written by make fails-without -->\n"
-	end   = "<!-- end -->\n"
+	"capacityv2.internal/scripts/section"
 )
 
 // Table returns the expectations as a table for people.
@@ -31,10 +25,5 @@ func (e Expectations) Table() string {
 
 // Insert puts the table into a text, in place of the one that is there.
 func (e Expectations) Insert(text string) (string, error) {
-	before, rest, ok := strings.Cut(text, begin)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		return "", progress.Refuse("no place for the table", "the lines "+strings.TrimSpace(begin)+" and "+strings.TrimSpace(end), "git checkout -- test-integration/README.md")
-	}
-	return before + begin + e.Table() + end + after, nil
+	return section.Replace(text, "make fails-without", e.Table())
 }

@@ -1,0 +1,152 @@
+package specs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"capacityv2.internal/scripts/progress"
+)
+
+// Selection is which specs are ours to run.
+type Selection struct {
+	// Groups are in the order of the table. A spec is in the first that it matches.
+	Groups []Group
+	// Skipped are specs of the groups that do not run.
+	Skipped []Skipped
+}
+
+// Group is specs that are chosen and counted together. Regular expressions are for the
+// full name of a spec.
+type Group struct {
+	Name string `json:"name"`
+	// Ours is whether the specs are those of this project.
+	Ours bool `json:"ours,omitempty"`
+	// Specs are all of them.
+	Specs Pattern `json:"specs"`
+	// Quick are those that run for every change.
+	Quick Pattern `json:"quick"`
+	// Suite finds, as its first group, the name under which a spec is counted apart.
+	Suite *Pattern `json:"suite,omitempty"`
+}
+
+// Skipped is specs that do not run, and the reason.
+type Skipped struct {
+	Specs Pattern `json:"specs"`
+	Why   string  `json:"why"`
+}
+
+// Pattern is a regular expression in a file.
+type Pattern struct{ *regexp.Regexp }
+
+// UnmarshalText compiles it.
+func (p *Pattern) UnmarshalText(text []byte) (err error) {
+	p.Regexp, err = regexp.Compile(string(text))
+	return err
+}
+
+// ReadSelection reads selected.yaml and skipped.yaml of a folder.
+func ReadSelection(dir string) (Selection, error) {
+	s := Selection{}
+	if err := readYAML(filepath.Join(dir, "selected.yaml"), &s.Groups); err != nil {
+		return s, err
+	}
+	skipped := filepath.Join(dir, "skipped.yaml")
+	if err := readYAML(skipped, &s.Skipped); err != nil {
+		return s, err
+	}
+	for _, g := range s.Groups {
+		if g.Name == "" || g.Specs.Regexp == nil || g.Quick.Regexp == nil || g.Suite != nil && g.Suite.NumSubexp() != 1 {
+			return s, progress.Refuse(fmt.Sprintf("selected.yaml: group %q", g.Name), "a name, specs, quick, and a suite with one group in parentheses or none", "")
+		}
+	}
+	for _, e := range s.Skipped {
+		if e.Specs.Regexp == nil || strings.TrimSpace(e.Why) == "" {
+			return s, progress.Refuse(fmt.Sprintf("%s: an entry has specs %v and why %q", skipped, e.Specs.Regexp, e.Why), "both", "")
+		}
+	}
+	return s, nil
+}
+
+func readYAML(path string, into any) error {
+	content, err := os.ReadFile(path)
+	if err == nil {
+		err = yaml.UnmarshalStrict(content, into)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// Group returns the group of a spec, or nil.
+func (s Selection) Group(name string) *Group {
+	for i, g := range s.Groups {
+		if g.Specs.MatchString(name) {
+			return &s.Groups[i]
+		}
+	}
+	return nil
+}
+
+// Row returns the name under which a spec of the group is counted.
+func (g *Group) Row(name string) string {
+	if g.Suite != nil {
+		if m := g.Suite.FindStringSubmatch(name); m != nil {
+			return g.Name + ": " + m[1]
+		}
+	}
+	return g.Name
+}
+
+// Why returns the reason why a spec does not run, or "".
+func (s Selection) Why(name string) string {
+	for _, e := range s.Skipped {
+		if e.Specs.MatchString(name) {
+			return e.Why
+		}
+	}
+	return ""
+}
+
+// Choose returns which of all specs run: those of ours or the others, the quick ones or
+// all, as far as their name matches focus.
+func (s Selection) Choose(all []string, ours, quick bool, focus *regexp.Regexp) []string {
+	var chosen []string
+	for _, name := range all {
+		g := s.Group(name)
+		if g != nil && g.Ours == ours && (!quick || g.Quick.MatchString(name)) && focus.MatchString(name) && s.Why(name) == "" {
+			chosen = append(chosen, name)
+		}
+	}
+	return chosen
+}
+
+// Stale returns the entries of skipped.yaml that match none of all specs, as text.
+func (s Selection) Stale(all []string) []string {
+	var stale []string
+	for _, e := range s.Skipped {
+		found := false
+		for _, name := range all {
+			found = found || s.Group(name) != nil && e.Specs.MatchString(name)
+		}
+		if !found {
+			stale = append(stale, e.Specs.String()+" matches no spec that is selected")
+		}
+	}
+	return stale
+}
+
+// Focus is the value of --ginkgo.focus for exactly these specs.
+func Focus(names []string) string {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = regexp.QuoteMeta(n)
+	}
+	// Ginkgo puts the name of the suite before that of the spec.
+	return " (?:" + strings.Join(quoted, "|") + ")$"
+}

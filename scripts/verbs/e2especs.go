@@ -1,0 +1,175 @@
+package verbs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
+	"capacityv2.internal/scripts/specs"
+	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/withoutit"
+)
+
+// specRun is one run of specs on a target.
+type specRun struct {
+	app     *App
+	status  cluster.Status
+	target  string
+	focus   *regexp.Regexp
+	options E2EOptions
+
+	selection specs.Selection
+	expected  withoutit.Suite
+	list      withoutit.Expectations
+	// all are the names of all specs of the program.
+	all     []string
+	results []specs.Result
+	// wrong is what the run is refused for at the end.
+	wrong []string
+}
+
+// tasks are the steps of the run. A spec that fails does not stop it.
+func (r *specRun) tasks() []progress.Task {
+	return []progress.Task{
+		{Name: "choose specs", Do: r.choose},
+		{Name: "our specs, " + r.target, Do: func(ctx context.Context, s *progress.Step) error { return r.run(ctx, "ours", true, s) }},
+		{Name: "upstream's specs, " + r.target, Do: func(ctx context.Context, s *progress.Step) error { return r.run(ctx, "upstream", false, s) }},
+		{Name: "results", Do: r.judge},
+	}
+}
+
+func (r *specRun) suite() string { return filepath.Join(r.app.WS.Root, "test-e2e", "suite") }
+
+// reports is the folder of the JUnit files of a part of the run.
+func (r *specRun) reports(part string) string {
+	return filepath.Join(r.app.WS.Work, "e2e", r.target, part)
+}
+
+// program is the call of the test program, for the cluster and the reference driver.
+func (r *specRun) program(part string, arguments ...string) []string {
+	return append([]string{
+		"--kubeconfig=" + r.status.Kubeconfig, "--kubectl-path=" + filepath.Join(r.status.Components, "kubectl"), "--provider=local",
+		"-storage.testdriver=" + filepath.Join(r.suite(), "reference.yaml"), "--report-dir=" + r.reports(part), "--ginkgo.no-color",
+	}, arguments...)
+}
+
+// choose reads the lists, and asks the program for its specs.
+func (r *specRun) choose(ctx context.Context, s *progress.Step) (err error) {
+	if r.selection, err = specs.ReadSelection(r.suite()); err != nil {
+		return err
+	}
+	if r.list, err = withoutit.Read(filepath.Join(r.app.WS.Root, "test-e2e", "fails-without.yaml")); err != nil {
+		return err
+	}
+	for _, suite := range r.list.Suites {
+		r.expected.Groups = append(r.expected.Groups, suite.Groups...)
+	}
+	if err := os.RemoveAll(filepath.Dir(r.reports(""))); err != nil {
+		return err
+	}
+	err = run.Cmd{Name: filepath.Join(r.app.WS.Components(), specProgram), Args: r.program("dry-run", "--ginkgo.dry-run"), Log: s.Log}.Run(ctx)
+	if err != nil {
+		return err
+	}
+	known, err := specs.Read(r.report("dry-run"))
+	if err != nil {
+		return err
+	}
+	r.all = specs.Names(known)
+	if stale := r.selection.Stale(r.all); len(stale) > 0 {
+		return progress.Refuse("test-e2e/suite/skipped.yaml: "+strings.Join(stale, "\n    "), "entries for specs that there are", "remove the entry, or mend it")
+	}
+	chosen := len(r.chosen(true)) + len(r.chosen(false))
+	if chosen == 0 {
+		return progress.Refuse(fmt.Sprintf("no selected spec matches %q", r.options.Focus), "the name of a spec, or a part of it", "docs/e2e.md says how to list them")
+	}
+	s.Sayf("%d specs, %d of them run", len(r.all), chosen)
+	return nil
+}
+
+// chosen are the specs to run: of ours, or of upstream's.
+func (r *specRun) chosen(ours bool) []string {
+	names := r.selection.Choose(r.all, ours, !r.options.All && r.options.Focus == "", r.focus)
+	if !ours || r.target == gateOn {
+		return names
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		return slices.ContainsFunc(r.expected.Groups, func(g withoutit.Group) bool {
+			return g.On(r.target) == withoutit.NotRun && slices.Contains(g.Tests, specs.Short(name))
+		})
+	})
+}
+
+func (r *specRun) report(part string) string { return filepath.Join(r.reports(part), "junit_01.xml") }
+
+// run runs one part of the specs, and keeps its results.
+func (r *specRun) run(ctx context.Context, part string, ours bool, s *progress.Step) error {
+	chosen := r.chosen(ours)
+	if len(chosen) == 0 {
+		s.Sayf("none")
+		return nil
+	}
+	arguments := append([]string{"--procs=" + fmt.Sprint(r.options.Procs), "--no-color", "--timeout=3h", filepath.Join(r.app.WS.Components(), specProgram), "--"},
+		r.program(part, "--ginkgo.focus="+specs.Focus(chosen))...)
+	ginkgo := run.Cmd{Name: filepath.Join(r.app.WS.Bin(), "ginkgo"), Args: arguments, Dir: r.app.WS.Work, Log: s.Log,
+		Env: []string{r.app.binPath(), "CAPACITYV2_TARGET=" + r.target}}
+	failed := ginkgo.Run(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	results, err := specs.Read(r.report(part))
+	if err != nil {
+		return fmt.Errorf("no report: %w; %w", err, failed)
+	}
+	results = specs.Ran(results, chosen)
+	r.results = append(r.results, results...)
+	names := specs.Failed(results)
+	s.Sayf("%d specs run, %d fail; report: %s", len(chosen), len(names), r.report(part))
+	for _, complaint := range specs.Complaints(results, chosen) {
+		s.Sayf("%s", complaint)
+		r.wrong = append(r.wrong, complaint)
+	}
+	if ours && r.target != gateOn {
+		r.compare(chosen, results, s)
+		return nil
+	}
+	for _, name := range names {
+		s.Sayf("failed: %s", name)
+		r.wrong = append(r.wrong, "failed: "+name)
+	}
+	return nil
+}
+
+// compare compares what ours do without the change with fails-without.yaml.
+func (r *specRun) compare(chosen []string, results []specs.Result, s *progress.Step) {
+	outcomes := toolchain.TestResult{Tests: map[string]toolchain.Outcome{}}
+	for _, result := range results {
+		outcomes.Tests[specs.Short(result.Name)] = result.Outcome
+	}
+	for _, d := range r.list.Check(specs.Restrict(r.expected, chosen, r.options.Focus == ""), r.target, outcomes) {
+		s.Sayf("%s", d)
+		r.wrong = append(r.wrong, d)
+	}
+}
+
+// judge writes the table, if all specs have run, and refuses what is wrong.
+func (r *specRun) judge(context.Context, *progress.Step) error {
+	if r.options.All && r.options.Focus == "" {
+		docs := filepath.Join(r.app.WS.Root, "docs")
+		if err := specs.WriteTable(docs, e2eTargets, r.target, r.selection.Count(r.all, r.results)); err != nil {
+			return err
+		}
+	}
+	if len(r.wrong) > 0 {
+		return progress.Refuse(fmt.Sprintf("%d specs do not do what they have to, target %s:\n    %s", len(r.wrong), r.target, strings.Join(r.wrong, "\n    ")),
+			"specs that pass, or are in test-e2e/suite/skipped.yaml, or fail as test-e2e/fails-without.yaml says", "make e2e TARGET="+r.target+" FOCUS='<part of the name>'; docs/e2e.md")
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/gates"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/release"
+	"capacityv2.internal/scripts/withoutit"
+	"capacityv2.internal/scripts/workspace"
+)
+
+// gateOn is the target with the change; withoutit.Targets are those without.
+const (
+	gateOn  = "gate-on"
+	gateOff = "gate-off"
+	stock   = "stock"
+)
+
+// e2eTargets are the clusters that specs run on.
+var e2eTargets = append([]string{gateOn}, withoutit.Targets...)
+
+func e2eTarget(name string) (string, error) {
+	if name == "" {
+		name = gateOn
+	}
+	if !slices.Contains(e2eTargets, name) {
+		return "", progress.Refuse("TARGET="+name, strings.Join(e2eTargets, ", ")+", or nothing", "make e2e TARGET="+gateOff)
+	}
+	return name, nil
+}
+
+// stockPrograms are the components that are built without the series: all that the
+// series changes. The nodes have ours.
+var stockPrograms = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+
+// targetGates is the value of FEATURE_GATES on a target. The stock components do not
+// know our gates.
+func targetGates(list gates.List, target string) string {
+	var values []string
+	for gate := range strings.SplitSeq(list.Enabled(), ",") {
+		name, _, _ := strings.Cut(gate, "=")
+		ours := slices.Contains(list.Ours(), name)
+		switch {
+		case ours && target == stock:
+		case ours && target == gateOff:
+			values = append(values, name+"=false")
+		default:
+			values = append(values, gate)
+		}
+	}
+	return strings.Join(values, ",")
+}
+
+// prepareSpecs builds what specs need on a target, and adds it to the options of the
+// cluster.
+func (a *App) prepareSpecs(ctx context.Context, target string, o *cluster.Options) error {
+	list, err := gates.Read(a.WS.Gates())
+	if err != nil {
+		return err
+	}
+	o.Gates = targetGates(list, target)
+	tasks := a.apply()
+	components := a.WS.Components()
+	if target == stock {
+		components = a.WS.StockComponents()
+		o.Components = components
+		tasks = append(tasks, progress.Task{Name: "build the stock components", Do: a.buildStockComponents},
+			progress.Task{Name: "build the stock provisioner", Do: a.buildStockProvisioner})
+	}
+	tasks = append(tasks, progress.Task{Name: "build the specs and their images", Do: a.buildSpecs},
+		progress.Task{Name: "images of the specs", Do: func(ctx context.Context, s *progress.Step) error {
+			images, err := a.specImages(ctx, components, s)
+			o.Images = append(o.Images, images...)
+			return err
+		}})
+	return a.do(ctx, "e2e", tasks...)
+}
+
+// buildStockComponents fills the folder of stock components. What the series does not
+// change in them is a link to ours.
+func (a *App) buildStockComponents(ctx context.Context, s *progress.Step) error {
+	if err := a.buildStock(ctx, s, stockPrograms...); err != nil {
+		return err
+	}
+	for _, name := range cluster.Components() {
+		if slices.Contains(stockPrograms, name) {
+			continue
+		}
+		link := filepath.Join(a.WS.StockComponents(), name)
+		if err := errors.Join(os.RemoveAll(link), os.Symlink(filepath.Join(a.WS.Components(), name), link)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildStock builds components from the base without the series.
+func (a *App) buildStock(ctx context.Context, s *progress.Step, programs ...string) error {
+	if err := base.Stock(ctx, a.WS.Tree(), a.WS.Stock(), s); err != nil {
+		return err
+	}
+	v, err := release.ReadVersion(a.WS)
+	if err != nil {
+		return err
+	}
+	stamp, err := release.TreeStamp(ctx, workspace.Kubernetes, a.WS.Stock(), release.Version{Base: v.Base})
+	if err != nil {
+		return err
+	}
+	return release.Build(ctx, a.WS.Stock(), stamp, release.Host(), s.Log, a.WS.StockComponents(), programs...)
+}

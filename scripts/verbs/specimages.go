@@ -1,0 +1,77 @@
+package verbs
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/specs"
+	"capacityv2.internal/scripts/toolchain"
+)
+
+// specProgram is the end-to-end test program.
+const specProgram = "e2e.test"
+
+// mockPrograms are those of test-e2e/mock.
+var mockPrograms = []string{"hostpathplugin", "csi-node-driver-registrar"}
+
+// buildSpecs builds the test program, what runs it, and what is in the images that its
+// specs ask for.
+func (a *App) buildSpecs(ctx context.Context, s *progress.Step) error {
+	if err := cluster.SpecTools(ctx, a.WS, s); err != nil {
+		return err
+	}
+	e2e := filepath.Join(a.WS.Root, "test-e2e")
+	packages := []string{}
+	for _, name := range mockPrograms {
+		packages = append(packages, "./mock/"+name)
+	}
+	if err := toolchain.Build(ctx, e2e, a.WS.Components(), "-s -w", s.Log, packages...); err != nil {
+		return err
+	}
+	if err := toolchain.Build(ctx, a.WS.Tree(), a.WS.Components(), "-s -w", s.Log, "./test/images/agnhost"); err != nil {
+		return err
+	}
+	return toolchain.BuildTest(ctx, e2e, filepath.Join(a.WS.Components(), specProgram), "-s -w", s.Log, "./suite")
+}
+
+// specImages are images under the names that upstream's specs ask for. The provisioner
+// is the one in the folder components.
+func (a *App) specImages(ctx context.Context, components string, s *progress.Step) ([]cluster.Image, error) {
+	references, err := specs.Images(a.WS.Tree())
+	if err != nil {
+		return nil, err
+	}
+	box, shell, err := busybox(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	alone := func(name, folder string) cluster.Image {
+		return cluster.Image{Entrypoint: []string{"/" + name}, Files: map[string]string{name: filepath.Join(folder, name)}}
+	}
+	images := map[string]cluster.Image{
+		"agnhost": {Entrypoint: []string{"/agnhost"}, Command: []string{"pause"}, Links: shell,
+			Files: map[string]string{"agnhost": filepath.Join(a.WS.Components(), "agnhost"), "bin/busybox": box}},
+		"busybox":          {Command: []string{"sh"}, Links: shell, Files: map[string]string{"bin/busybox": box}},
+		"csi-attacher":     alone("csi-attacher", a.WS.Bin()),
+		provisionerProgram: alone(provisionerProgram, components),
+	}
+	for _, name := range mockPrograms {
+		images[name] = alone(name, a.WS.Components())
+	}
+	var list []cluster.Image
+	for name, image := range images {
+		if len(references[name]) == 0 {
+			return nil, progress.Refuse("upstream's specs name no image of "+name, "one, in test/utils/image or test/e2e/testing-manifests of the tree", "remove it from scripts/verbs/specimages.go")
+		}
+		for _, r := range references[name] {
+			image.Reference = r
+			list = append(list, image)
+		}
+	}
+	slices.SortFunc(list, func(a, b cluster.Image) int { return strings.Compare(a.Reference, b.Reference) })
+	return list, nil
+}
