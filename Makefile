@@ -17,6 +17,10 @@ help: ## List the verbs
 	@echo "  DRIVER=reference    up: install the reference CSI driver with the patched external-provisioner"
 	@echo "  CLUSTER_MODE=MODE   up, e2e: full or control-plane; full where a kubelet can run"
 	@echo "  CONTAINER_RUNTIME_ENDPOINT=unix:///SOCKET   up, e2e: your container runtime, for one node on this host"
+	@echo "  FOCUS=REGEXP        e2e: only specs with such names, slow ones too"
+	@echo "  TARGET=NAME         e2e: gate-on, gate-off, or stock (components without the series)"
+	@echo "  ALL=1 PROCS=N       e2e: slow specs too, counted in docs/e2e.md; how many side by side"
+	@echo "  KEEP=1              e2e: leave the cluster to the next run, until make down"
 	@echo "  PODS=N SEED=N       test-stress: how many pods, and the faults of an earlier run; nightly: PODS"
 	@echo "  SUITE=REGEXP        upstream-suites, fails-without: only these folders"
 	@echo "  ONLY=REGEXP         bench, chain, nightly: only these parts"
@@ -50,11 +54,12 @@ upstream-suites: ## Upstream's own integration suites with the gate off and on, 
 fails-without: ## The integration tests fail with the gate off and on the stock server
 	@$(CAPACITYV2) fails-without $(if $(SUITE),--suite='$(SUITE)')
 
-nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, test-stress, fuzz tests
+nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, test-stress, e2e, fuzz tests
 	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(ONLY)') $(if $(PODS),--pods=$(PODS)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME))
 
-e2e: ## Bring up a cluster, run the end-to-end tests on it, end it
-	@$(CAPACITYV2) e2e $(CLUSTER)
+e2e: ## Bring up a cluster, run the end-to-end tests on it, ours and upstream's, end it
+	@$(CAPACITYV2) e2e $(CLUSTER) $(if $(TARGET),--target='$(TARGET)') $(if $(FOCUS),--focus='$(FOCUS)') \
+		$(if $(ALL),--all) $(if $(PROCS),--procs=$(PROCS)) $(if $(KEEP),--keep)
 
 demo: ## Show the stories of the KEP on a local cluster, before and after, and draw docs/images
 	@$(CAPACITYV2) demo

@@ -97,7 +97,7 @@ func (a *App) proveOverrides(ctx context.Context, s *progress.Step) error {
 
 // testDriver runs the tests of test-e2e that need no cluster.
 func (a *App) testDriver(ctx context.Context, s *progress.Step) error {
-	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), nil, s.Log, a.Out, "-timeout", "10m", "./driver/...", "./measure", "./chain")
+	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), nil, s.Log, a.Out, "-timeout", "10m", "./driver/...", "./mock/...", "./measure", "./chain")
 }
 
 func (a *App) buildEtcd(ctx context.Context, s *progress.Step) error {

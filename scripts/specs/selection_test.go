@@ -1,0 +1,155 @@
+package specs
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	selectedSample = `
+- {name: ours, ours: true, specs: '\[FeatureGate:X\]', quick: '.'}
+- {name: driver, specs: 'External', quick: 'topology', suite: '\] (\S+)'}
+`
+	skippedSample = `
+- {specs: 'External .* block', why: no raw block}
+`
+)
+
+var samples = []string{
+	"[sig-storage] pools [FeatureGate:X] fit",
+	"External [A] topology fits",
+	"External [A] volumes keep data",
+	"External [A] volumes keep block data",
+	"[sig-node] something else",
+}
+
+func readSelection(t *testing.T, selected, skipped string) (Selection, error) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string]string{"selected.yaml": selected, "skipped.yaml": skipped} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return ReadSelection(dir)
+}
+
+func TestReadSelection(t *testing.T) {
+	for name, c := range map[string]struct {
+		selected, skipped string
+		ok                bool
+	}{
+		"good":                {selectedSample, skippedSample, true},
+		"nothing skipped":     {selectedSample, "[]", true},
+		"no reason":           {selectedSample, "[{specs: a, why: ' '}]", false},
+		"no specs":            {selectedSample, "[{why: a}]", false},
+		"bad pattern":         {selectedSample, "[{specs: '(', why: a}]", false},
+		"unknown field":       {selectedSample, "[{specs: a, why: a, reason: a}]", false},
+		"group without quick": {"[{name: a, specs: a}]", "[]", false},
+		"suite without group": {"[{name: a, specs: a, quick: a, suite: a}]", "[]", false},
+	} {
+		if _, err := readSelection(t, c.selected, c.skipped); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	s, err := readSelection(t, selectedSample, skippedSample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		ours, quick bool
+		focus       string
+		want        []string
+	}{
+		"ours":             {true, true, "", samples[:1]},
+		"upstream's":       {false, false, "", samples[1:3]},
+		"upstream's quick": {false, true, "", samples[1:2]},
+		"focus":            {false, false, "keep", samples[2:3]},
+		"focus on skipped": {false, false, "block", nil},
+		"focus elsewhere":  {false, false, "sig-node", nil},
+	} {
+		if got := s.Choose(samples, c.ours, c.quick, regexp.MustCompile(c.focus)); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+	if stale := s.Stale(samples); len(stale) > 0 {
+		t.Errorf("stale: %q", stale)
+	}
+	// What is left matches only a spec that is not selected.
+	s.Skipped[0].Specs.Regexp = regexp.MustCompile("else")
+	if stale := s.Stale(samples); len(stale) != 1 {
+		t.Errorf("stale: %q, want one", stale)
+	}
+}
+
+func TestFocus(t *testing.T) {
+	focus := regexp.MustCompile(Focus([]string{"a (b)", "c [d]"}))
+	for name, want := range map[string]bool{"a (b)": true, "c [d]": true, "c [d] e": false, "e c [d]": true, "a b": false} {
+		// As Ginkgo does: a name is never only the end of another one.
+		if got := focus.MatchString("The suite " + name); got != want {
+			t.Errorf("%s: %t, want %t", name, got, want)
+		}
+	}
+}
+
+func TestShort(t *testing.T) {
+	for name, want := range map[string]string{
+		"[sig-storage] pools [FeatureGate:X] [Alpha] should fit": "pools should fit",
+		"[a [b] c] d":         "d",
+		"should fit [Serial]": "should fit",
+	} {
+		if got := Short(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	s, err := readSelection(t, selectedSample, skippedSample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := s.Count(samples, []Result{{Name: samples[0], Outcome: "fail"}, {Name: samples[1], Outcome: "pass"}})
+	want := []Count{
+		{Name: "ours", Ours: true, Failed: 1, Why: map[string]int{}},
+		{Name: "driver: topology", Passed: 1, Why: map[string]int{}},
+		{Name: "driver: volumes", Skipped: 2, Why: map[string]int{"no raw block": 1, "not run on this target": 1}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+}
+
+func TestWriteTable(t *testing.T) {
+	dir := t.TempDir()
+	const begin, end = "<!-- begin: written by make nightly ONLY=e2e -->\n", "<!-- end -->\n"
+	if err := os.WriteFile(filepath.Join(dir, page), []byte("# Specs\n"+begin+end), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	targets := []string{"gate-on", "stock"}
+	for target, count := range map[string]Count{
+		"stock":   {Name: "ours", Failed: 3, Why: map[string]int{"elsewhere": 1}, Skipped: 1},
+		"gate-on": {Name: "ours", Passed: 3, Skipped: 2, Why: map[string]int{"no raw block": 2}},
+	} {
+		if err := WriteTable(dir, targets, target, []Count{count}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(filepath.Join(dir, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Join([]string{"# Specs", strings.TrimSpace(begin), "| specs | gate on | stock |", "| --- | --- | --- |",
+		"| ours | 3 passed, 2 skipped | 3 failed, 1 skipped |", "", "Skipped, with the gate on:", "", "- 2: no raw block", end}, "\n")
+	if string(got) != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -1,0 +1,30 @@
+package verbs
+
+import (
+	"testing"
+
+	"capacityv2.internal/scripts/gates"
+)
+
+func TestTargets(t *testing.T) {
+	list := gates.List{Gates: []gates.Gate{
+		{Name: "Ours", Ours: true, Enabled: true}, {Name: "Needed", Enabled: true}, {Name: "Other"},
+	}}
+	for target, want := range map[string]string{
+		"":         "Ours=true,Needed=true",
+		"gate-on":  "Ours=true,Needed=true",
+		"gate-off": "Ours=false,Needed=true",
+		"stock":    "Needed=true",
+	} {
+		name, err := e2eTarget(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := targetGates(list, name); got != want {
+			t.Errorf("%q: got %s, want %s", target, got, want)
+		}
+	}
+	if _, err := e2eTarget("off"); err == nil {
+		t.Error("an unknown target passes")
+	}
+}
