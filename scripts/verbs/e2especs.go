@@ -45,8 +45,6 @@ func (r *specRun) tasks() []progress.Task {
 	}
 }
 
-func (r *specRun) suite() string { return filepath.Join(r.app.WS.Root, "test-e2e", "suite") }
-
 // reports is the folder of the JUnit files of a part of the run.
 func (r *specRun) reports(part string) string {
 	return filepath.Join(r.app.WS.Work, "e2e", r.target, part)
@@ -56,16 +54,16 @@ func (r *specRun) reports(part string) string {
 func (r *specRun) program(part string, arguments ...string) []string {
 	return append([]string{
 		"--kubeconfig=" + r.status.Kubeconfig, "--kubectl-path=" + filepath.Join(r.status.Components, "kubectl"), "--provider=local",
-		"-storage.testdriver=" + filepath.Join(r.suite(), "reference.yaml"), "--report-dir=" + r.reports(part), "--ginkgo.no-color",
+		"-storage.testdriver=" + filepath.Join(r.app.specSuite(), "reference.yaml"), "--report-dir=" + r.reports(part), "--ginkgo.no-color",
 	}, arguments...)
 }
 
 // choose reads the lists, and asks the program for its specs.
 func (r *specRun) choose(ctx context.Context, s *progress.Step) (err error) {
-	if r.selection, err = specs.ReadSelection(r.suite()); err != nil {
+	if r.selection, err = specs.ReadSelection(r.app.specSuite()); err != nil {
 		return err
 	}
-	if r.list, err = withoutit.Read(filepath.Join(r.app.WS.Root, "test-e2e", "fails-without.yaml")); err != nil {
+	if r.list, err = r.app.specExpectations(); err != nil {
 		return err
 	}
 	for _, suite := range r.list.Suites {

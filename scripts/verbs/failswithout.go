@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/specs"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/withoutit"
 )
@@ -18,6 +19,14 @@ import (
 func (a *App) expectations() (withoutit.Expectations, error) {
 	return withoutit.Read(filepath.Join(a.WS.Root, "test-integration", "fails-without.yaml"))
 }
+
+// specExpectations is the same list for our end-to-end specs.
+func (a *App) specExpectations() (withoutit.Expectations, error) {
+	return withoutit.Read(filepath.Join(a.WS.Root, "test-e2e", "fails-without.yaml"))
+}
+
+// specSuite is the folder of the end-to-end test program.
+func (a *App) specSuite() string { return filepath.Join(a.WS.Root, "test-e2e", "suite") }
 
 func (a *App) integrationReadme() string {
 	return filepath.Join(a.WS.Root, "test-integration", "README.md")
@@ -92,8 +101,15 @@ func (a *App) writeWithoutTable(list withoutit.Expectations) error {
 	return os.WriteFile(a.integrationReadme(), []byte(updated), 0o644)
 }
 
-// lintWithout checks that the table of the README is that of the list.
+// lintWithout checks that the table of the README is that of the list, and reads the
+// lists of the end-to-end specs.
 func (a *App) lintWithout(context.Context, *progress.Step) error {
+	if _, err := a.specExpectations(); err != nil {
+		return err
+	}
+	if _, err := specs.ReadSelection(a.specSuite()); err != nil {
+		return err
+	}
 	list, err := a.expectations()
 	if err != nil {
 		return err
