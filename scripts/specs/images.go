@@ -44,8 +44,8 @@ func Images(tree string) (map[string][]string, error) {
 		registries[string(m[1])] = string(m[2])
 	}
 	for _, m := range imageLine.FindAllSubmatch(list, -1) {
-		// The second name is an older version, or one that nobody is allowed to have.
-		if id := string(m[1]); strings.EqualFold(id, string(m[3])) {
+		// Another name is an older version, or one that nobody is allowed to have.
+		if strings.EqualFold(string(m[1]), strings.ReplaceAll(string(m[3]), "-", "")) {
 			add(fmt.Sprintf("%s/%s:%s", registries[string(m[2])], m[3], m[4]))
 		}
 	}

@@ -12,7 +12,8 @@ func TestImages(t *testing.T) {
 	for file, content := range map[string]string{
 		imageList: "\tinitRegistry = RegistryList{\n\t\tE2e:     \"registry.example/e2e\",\n\t\tPrivate: \"private.example/no\",\n\t}\n" +
 			"\tconfigs[AgnhostPrev] = Config{list.E2e, \"agnhost\", \"1\"}\n\tconfigs[Agnhost] = Config{list.E2e, \"agnhost\", \"2\"}\n" +
-			"\tconfigs[AgnhostPrivate] = Config{list.Private, \"agnhost\", \"3\"}\n\tconfigs[BusyBox] = Config{list.E2e, \"busybox\", \"4\"}\n",
+			"\tconfigs[AgnhostPrivate] = Config{list.Private, \"agnhost\", \"3\"}\n\tconfigs[BusyBox] = Config{list.E2e, \"busybox\", \"4\"}\n" +
+			"\tconfigs[DnsTest] = Config{list.E2e, \"dns-test\", \"5\"}\n",
 		mockObjects + "/a.yaml":      "      - image: x\n          image: registry.example/e2e/busybox:3\n          image: registry.example/csi/csi-attacher:v1\n",
 		mockObjects + "/sub/b.yaml":  "          image: registry.example/csi/csi-attacher:v1\n",
 		mockObjects + "/sub/b.other": "          image: registry.example/csi/other:v1\n",
@@ -31,6 +32,7 @@ func TestImages(t *testing.T) {
 	}
 	want := map[string][]string{
 		"agnhost":      {"registry.example/e2e/agnhost:2"},
+		"dns-test":     {"registry.example/e2e/dns-test:5"},
 		"busybox":      {"registry.example/e2e/busybox:4", "registry.example/e2e/busybox:3"},
 		"csi-attacher": {"registry.example/csi/csi-attacher:v1"},
 	}

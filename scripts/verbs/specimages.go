@@ -59,6 +59,8 @@ func (a *App) specImages(ctx context.Context, components string, s *progress.Ste
 		"csi-attacher":     alone("csi-attacher", a.WS.Bin()),
 		provisionerProgram: alone(provisionerProgram, components),
 	}
+	// Of these the storage specs use the shell alone.
+	images["nginx"], images["glibc-dns-testing"] = images["busybox"], images["busybox"]
 	for _, name := range mockPrograms {
 		images[name] = alone(name, a.WS.Components())
 	}
