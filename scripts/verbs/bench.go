@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"capacityv2.internal/scripts/bench"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
@@ -18,6 +20,16 @@ import (
 
 // benchReport is the name of the report's files in docs/benchmarks.
 const benchReport = "scheduler"
+
+func benchCommand(a *App) *cobra.Command {
+	var o BenchOptions
+	c := verb("bench", "Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks", `
+It takes an hour and a half on a machine that does nothing else. What has been measured
+stays when another part is measured.`, "  capacityv2 bench --only 'filter pass'", func(ctx context.Context) error { return a.Bench(ctx, o) })
+	c.Flags().StringVar(&o.Only, "only", "", "only runs whose name matches this regular expression")
+	c.Flags().BoolVar(&o.ReportOnly, "report-only", false, "write the report again from the results of the last run")
+	return c
+}
 
 // BenchOptions are those of Bench.
 type BenchOptions struct {

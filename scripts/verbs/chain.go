@@ -5,6 +5,8 @@ import (
 	"errors"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
+
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/gitrepo"
@@ -15,6 +17,16 @@ import (
 
 // stockProvisionerImage is external-provisioner without the series.
 const stockProvisionerImage = "capacityv2.internal/csi-provisioner:stock"
+
+func chainCommand(a *App) *cobra.Command {
+	var only string
+	c := verb("chain", "Measure scheduler, provisioner and reference driver together, and write docs/benchmarks/chain.md", `
+It brings up a cluster of three nodes, replaces its scheduler for each scenario, and takes
+over an hour. What has been measured is written at once, and stays when another part is
+measured.`, "  capacityv2 chain --only '^tight/InFlight'", func(ctx context.Context) error { return a.Chain(ctx, only) })
+	c.Flags().StringVar(&only, "only", "", "only what matches this regular expression, by SCENARIO/SCHEDULER/PROVISIONER as in the report")
+	return c
+}
 
 // Chain measures scheduler, provisioner and driver together on a cluster of its own,
 // and writes docs/benchmarks/chain.md. only is a regular expression for the names of

@@ -5,11 +5,22 @@ import (
 	"errors"
 	"os"
 
+	"github.com/spf13/cobra"
+
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/series"
 )
+
+func cleanCommand(a *App) *cobra.Command {
+	var force bool
+	c := verb("clean", "Remove what the tooling made", `
+That is _work and dist. A cluster that runs, and commits that are not exported, are refused.`,
+		"", func(ctx context.Context) error { return a.Clean(ctx, force) })
+	c.Flags().BoolVar(&force, "force", false, "even commits that are not exported")
+	return c
+}
 
 // Clean removes the work folder and dist. Commits that are not exported and a
 // running cluster are refused, unless force is set.

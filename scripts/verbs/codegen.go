@@ -3,10 +3,22 @@ package verbs
 import (
 	"context"
 
+	"github.com/spf13/cobra"
+
 	"capacityv2.internal/scripts/codegen"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/workspace"
 )
+
+func codegenCommand(a *App) *cobra.Command {
+	var project, scope string
+	c := verb("codegen", "Regenerate with upstream's own generators, and show what changed", `
+What they write differently is left in the tree, for a commit of its own.`,
+		"  capacityv2 codegen --project csi-spec", func(ctx context.Context) error { return a.Codegen(ctx, project, scope) })
+	c.Flags().StringVar(&project, "project", "", "upstream project, a folder of patches/ (default: all that have generators)")
+	c.Flags().StringVar(&scope, "scope", "storage", "storage: what the series can influence; all: every generator")
+	return c
+}
 
 // Codegen regenerates, shows what changed, and leaves it in the trees for a commit. It
 // does so for one project, or for all of them if it is "".

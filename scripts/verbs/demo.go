@@ -8,11 +8,20 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/demo"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
 )
+
+func demoCommand(a *App) *cobra.Command {
+	return verb("demo", "Show the stories of the KEP on a local cluster, before and after, and draw docs/images/stories.svg", `
+Each story is told twice: with the scheduler and the provisioner as they were released, and
+with those of the series. A table fills while it runs, for about five minutes after the
+build. It brings up a cluster of three nodes, and ends it.`, "", a.Demo)
+}
 
 // Demo shows the stories of the KEP on a cluster of its own, before and after, and draws
 // docs/images/stories.svg from that.

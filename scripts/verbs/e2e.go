@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
@@ -30,6 +32,21 @@ type E2EOptions struct {
 	Procs int
 	// Keep is whether the cluster stays.
 	Keep bool
+}
+
+func e2eCommand(a *App) *cobra.Command {
+	var o E2EOptions
+	c := verb("e2e", "Bring up a local cluster, run the end-to-end tests on it, ours and upstream's, and end it", `
+A cluster that runs already is used, and left alone. A spec that is skipped fails the run,
+unless test-e2e/suite/skipped.yaml says why. docs/e2e.md says more.`,
+		"  capacityv2 e2e --focus 'CSI Mock volume storage capacity'", func(ctx context.Context) error { return a.E2E(ctx, o) })
+	clusterFlags(c, &o.Cluster)
+	c.Flags().StringVar(&o.Target, "target", "", "gate-on, gate-off, or stock: components without the series (default: gate-on)")
+	c.Flags().StringVar(&o.Focus, "focus", "", "only specs whose name matches this regular expression, slow ones too")
+	c.Flags().BoolVar(&o.All, "all", false, "all selected specs, slow ones too, and their counts into docs/e2e.md")
+	c.Flags().IntVar(&o.Procs, "procs", SpecProcs, "how many specs run side by side")
+	c.Flags().BoolVar(&o.Keep, "keep", false, "leave the cluster to the next run, until make down")
+	return c
 }
 
 // e2eNodes is what the tests need: a node to drain, one without room, and one that

@@ -9,10 +9,26 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/workspace"
 )
+
+func editCommand(a *App) *cobra.Command {
+	var project string
+	c := verb("edit", "Open a shell in the applied tree; on exit, save (export) or discard", `
+One commit is one patch. To change a patch, commit with --fixup and rebase with
+--autosquash, as the first lines say.`, "  capacityv2 edit --project csi-spec", func(ctx context.Context) error { return a.Edit(ctx, project, os.Stdin) })
+	projectFlag(c, &project)
+	return c
+}
+
+func projectFlag(c *cobra.Command, project *string) {
+	c.Flags().StringVar(project, "project", workspace.Kubernetes, "upstream project, a folder of patches/")
+}
 
 // Edit opens a shell in the applied tree of a project; afterwards it asks whether to
 // save (export) or to discard what was done there.

@@ -9,11 +9,23 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/specs"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/withoutit"
 )
+
+func failsWithoutCommand(a *App) *cobra.Command {
+	var suite string
+	c := verb("fails-without", "Check that the integration tests fail with the gate off and on the stock server", `
+It compares what each test does with test-integration/fails-without.yaml, and writes the
+table of test-integration/README.md. A test that passes where it has to fail is an error.`,
+		"  capacityv2 fails-without --suite api", func(ctx context.Context) error { return a.FailsWithout(ctx, suite) })
+	c.Flags().StringVar(&suite, "suite", "", "only those whose folder in test-integration matches this regular expression")
+	return c
+}
 
 // expectations is the list of what our integration tests do without the change.
 func (a *App) expectations() (withoutit.Expectations, error) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
+	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/gates"
 	"capacityv2.internal/scripts/overrides"
@@ -19,6 +20,12 @@ import (
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
 )
+
+func lintCommand(a *App) *cobra.Command {
+	return verb("lint", "Check the series without a source tree, and our own code", `
+The patches have to be what tree.lock says, with the trailers that CONTRIBUTING.md lists.
+Our code has to pass gofmt, go vet, staticcheck, shellcheck and actionlint.`, "", a.Lint)
+}
 
 // Lint checks everything of ours that needs no source tree. The test modules
 // compile against the tree, so their vet and staticcheck wait for it.

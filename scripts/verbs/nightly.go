@@ -13,10 +13,24 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
 )
+
+func nightlyCommand(a *App) *cobra.Command {
+	var o NightlyOptions
+	c := verb("nightly", "Run what takes too long for every change", `
+These are its parts: prove, upstream-suites, fails-without, test-stress, e2e (all specs, on
+all targets), smoke (the benchmarks once) and fuzz. A part that fails does not stop the
+next ones.`, "  capacityv2 nightly --only 'prove|fuzz' --fuzz-time 1m", func(ctx context.Context) error { return a.Nightly(ctx, o) })
+	c.Flags().StringVar(&o.Only, "only", "", "only the parts that match this regular expression")
+	c.Flags().DurationVar(&o.FuzzTime, "fuzz-time", 10*time.Minute, "how long each fuzz test runs")
+	c.Flags().IntVar(&o.Pods, "pods", 2000, "number of pods for each policy in the stress test")
+	return c
+}
 
 // NightlyOptions are those of Nightly.
 type NightlyOptions struct {

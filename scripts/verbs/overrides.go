@@ -4,6 +4,8 @@ import (
 	"context"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
+
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/overrides"
 	"capacityv2.internal/scripts/progress"
@@ -14,6 +16,12 @@ import (
 // overridesList names the modules that the series change.
 func (a *App) overridesList() string {
 	return filepath.Join(a.WS.Root, "staging-overrides", "modules.yaml")
+}
+
+func overridesCommand(a *App) *cobra.Command {
+	return verb("overrides", "Write a file:// module proxy with the patched modules, and the replace lines to paste", `
+With them, another Go module builds against the patched API without a registry.
+staging-overrides/example is one.`, "", a.Overrides)
 }
 
 // Overrides writes the patched staging modules as a module proxy of files, and

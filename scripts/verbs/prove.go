@@ -8,12 +8,24 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/prove"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
 )
+
+func proveCommand(a *App) *cobra.Command {
+	var o ProveOptions
+	c := verb("prove", "Check that each patch is needed: the test that its Proven-By names fails without it", `
+Patches after it that cannot do without it are left out as well. A test that passes all the
+same is an error.`, "  capacityv2 prove --patch 0023", func(ctx context.Context) error { return a.Prove(ctx, o) })
+	c.Flags().StringVar(&o.Patch, "patch", "", "only patches whose file name matches this regular expression")
+	c.Flags().StringVar(&o.Since, "since", "", "only patches that differ from those of this commit")
+	return c
+}
 
 // ProveOptions select patches. The zero value selects all.
 type ProveOptions struct {

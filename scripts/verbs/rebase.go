@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gates"
 	"capacityv2.internal/scripts/gitrepo"
@@ -16,6 +18,22 @@ import (
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
 )
+
+func rebaseCommand(a *App) *cobra.Command {
+	var project string
+	var forecast bool
+	c := &cobra.Command{
+		Use: "rebase VERSION", Short: "Take over another base: the series on it with 3-way, its pin and its patch files", Args: cobra.ExactArgs(1),
+		Long: `It works in a tree of its own, and first tells whether upstream has taken a name or a
+protobuf number of ours. At a conflict it stops: merge it there, git am --continue, and give
+the same command again. At the end, that tree is the one in use.`,
+		Example: "  capacityv2 rebase v1.38.0-alpha.0 --forecast",
+		RunE:    func(c *cobra.Command, args []string) error { return a.Rebase(c.Context(), project, args[0], forecast) },
+	}
+	c.Flags().BoolVar(&forecast, "forecast", false, "only tell the outcome of every patch: go on after a conflict, and leave all as it is")
+	projectFlag(c, &project)
+	return c
+}
 
 // ourNames are, beside the gates, what upstream must not have taken for
 // another purpose: the fields and their protobuf number.

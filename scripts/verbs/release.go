@@ -2,14 +2,23 @@ package verbs
 
 import (
 	"context"
-	"fmt"
-	"path/filepath"
+
+	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
 )
+
+func releaseCommand(a *App) *cobra.Command {
+	var platforms string
+	c := verb("release", "Pack dist/: tarballs, source, series, sums, manifest, SBOM and provenance", `
+Two releases of the same commit are equal, byte for byte.`,
+		"  capacityv2 release --platforms linux/amd64,linux/arm64", func(ctx context.Context) error { return a.Release(ctx, platforms) })
+	c.Flags().StringVar(&platforms, "platforms", "", "such as linux/amd64,linux/arm64 (default: this machine's)")
+	return c
+}
 
 // Release packs dist/ from the applied series, for a list of platforms such as
 // linux/amd64,linux/arm64; "" is this machine's.
@@ -33,27 +42,5 @@ func (a *App) Release(ctx context.Context, list string) error {
 	}
 	r.Printf("release: %s\n", dir)
 	r.Done()
-	return nil
-}
-
-// ReleaseVerify checks the release of the current version against its sums, and
-// against the same release in another dist folder unless that is "".
-func (a *App) ReleaseVerify(against string) error {
-	v, err := release.ReadVersion(a.WS)
-	if err != nil {
-		return err
-	}
-	dir := filepath.Join(a.WS.Dist(), v.String())
-	if err := release.Verify(dir); err != nil {
-		return err
-	}
-	fmt.Fprintf(a.Out, "release-verify: %s is as its SHA256SUMS says\n", dir)
-	if against == "" {
-		return nil
-	}
-	if err := release.Compare(dir, filepath.Join(against, v.String())); err != nil {
-		return err
-	}
-	fmt.Fprintf(a.Out, "release-verify: %s has the same sums\n", filepath.Join(against, v.String()))
 	return nil
 }

@@ -6,9 +6,22 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
 )
+
+func testStressCommand(a *App) *cobra.Command {
+	var o StressOptions
+	c := verb("test-stress", "Run thousands of pods against the reservation of capacity, with faults and the race detector", `
+An oracle checks every decision. The driver, bindings, the scheduler and the API server
+fail on the way. The seed is printed first, so that a run can be repeated.`,
+		"  capacityv2 test-stress --pods 500 --seed 7", func(ctx context.Context) error { return a.TestStress(ctx, o) })
+	c.Flags().IntVar(&o.Pods, "pods", 10000, "number of pods for each policy")
+	c.Flags().Int64Var(&o.Seed, "seed", 0, "seed of the faults, as an earlier run has printed it; 0 takes one from the clock")
+	return c
+}
 
 // StressOptions are those of Stress.
 type StressOptions struct {

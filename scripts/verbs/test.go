@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/spf13/cobra"
+
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/overrides"
 	"capacityv2.internal/scripts/progress"
@@ -25,6 +27,13 @@ var dependents = []string{
 	"./staging/src/k8s.io/api",
 	"./test/compatibility_lifecycle/...",
 	"./test/declarative_validation/storage/...",
+}
+
+func testCommand(a *App) *cobra.Command {
+	return verb("test", "Run lint, the unit tests of every touched package, and the integration tests", `
+The integration tests are ours, against the patched and the stock API server, and those of
+upstream's that touch the plugin, with the gate off and on. They start an etcd and servers of
+their own, on loopback.`, "", a.Test)
 }
 
 // Test runs lint, the unit tests of every touched package, and the integration

@@ -2,14 +2,15 @@ package verbs
 
 import (
 	"context"
-	"strings"
 
-	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/overrides"
-	"capacityv2.internal/scripts/progress"
-	"capacityv2.internal/scripts/series"
-	"capacityv2.internal/scripts/workspace"
+	"github.com/spf13/cobra"
 )
+
+func treeCommand(a *App) *cobra.Command {
+	return verb("tree", "Assemble the pinned bases, verified and committed", `
+Each project of patches/ gets a git repository in _work, with its base as one commit. Every
+byte is checked against the sums of the pins.`, "  capacityv2 tree --kubernetes-src ~/src/kubernetes", a.Tree)
+}
 
 // Tree makes the base trees.
 func (a *App) Tree(ctx context.Context) error {
@@ -20,50 +21,4 @@ func (a *App) Tree(ctx context.Context) error {
 	r.Printf("trees: %s\n", a.WS.Work)
 	r.Done()
 	return nil
-}
-
-// Apply puts each series on its base tree, one commit per patch.
-func (a *App) Apply(ctx context.Context) error {
-	r := a.reporter("apply")
-	if err := r.Run(ctx, a.apply()...); err != nil {
-		return err
-	}
-	r.Printf("trees: %s\n", a.WS.Work)
-	r.Done()
-	return nil
-}
-
-// Export writes the commits of each tree as patch files.
-func (a *App) Export(ctx context.Context) error {
-	return a.do(ctx, "export", a.each("write the patch files", a.export), progress.Task{Name: "list of overridden modules", Do: a.exportModules},
-		progress.Task{Name: "patch series and feature gates", Do: a.lintSeries})
-}
-
-func (a *App) export(ctx context.Context, p workspace.Project, s *progress.Step) error {
-	repo := gitrepo.Open(p.Tree(), s.Log)
-	if !repo.Exists() {
-		return progress.Refuse("no tree at "+p.Tree(), "the series applied, with your commits on it", "make apply")
-	}
-	o, err := a.baseOptions(p)
-	if err != nil {
-		return err
-	}
-	changed, err := series.Export(ctx, repo, p.Series(), o.Version)
-	if err != nil {
-		return err
-	}
-	if len(changed) == 0 {
-		s.Sayf("%s: no patch changed", p.Title)
-		return nil
-	}
-	s.Sayf("%s: wrote %s", p.Title, strings.Join(changed, ", "))
-	return nil
-}
-
-func (a *App) exportModules(context.Context, *progress.Step) error {
-	modules, err := a.overridden()
-	if err != nil {
-		return err
-	}
-	return overrides.WriteList(a.overridesList(), modules)
 }

@@ -3,12 +3,34 @@ package verbs
 import (
 	"context"
 
+	"github.com/spf13/cobra"
+
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
 )
+
+func upCommand(a *App) *cobra.Command {
+	var options cluster.Options
+	var driver string
+	c := verb("up", "Apply, build the custom release, and bring up a local cluster with the features on", `
+It assembles the source, applies each series, builds the components and what a node
+needs, and runs upstream's hack/local-up-cluster.sh, with the gates of feature-gates.yaml.
+A cluster that runs the same already is left alone. It ends with the lines to paste.`,
+		"  capacityv2 up --nodes 3 --driver reference", func(ctx context.Context) error { return a.Up(ctx, options, driver) })
+	clusterFlags(c, &options)
+	c.Flags().StringVar(&driver, "driver", "", "reference: install the reference CSI driver with the patched external-provisioner")
+	return c
+}
+
+// clusterFlags are those of verbs that bring up a cluster.
+func clusterFlags(c *cobra.Command, o *cluster.Options) {
+	c.Flags().StringVar(&o.Nodes, "nodes", "", "number of nodes, 1 to 9 (default: what the verb needs, or what runs already)")
+	c.Flags().StringVar(&o.Mode, "cluster-mode", "", "full or control-plane (default: full where a kubelet can run)")
+	c.Flags().StringVar(&o.RuntimeEndpoint, "container-runtime-endpoint", "", "socket of your container runtime, unix:///PATH, for one node on this host")
+}
 
 // Up applies the series, builds the components, and brings up a local cluster, with a
 // driver unless that is "". Gates that are not chosen are those of feature-gates.yaml.
@@ -73,14 +95,4 @@ func (a *App) buildComponents(ctx context.Context, s *progress.Step) error {
 		return err
 	}
 	return release.BuildComponents(ctx, a.WS, workspace.Kubernetes, s.Log, a.WS.Components(), cluster.Components()...)
-}
-
-// Down ends the local cluster.
-func (a *App) Down(ctx context.Context) error {
-	r := a.reporter("down")
-	if err := cluster.Down(ctx, a.WS, r); err != nil {
-		return err
-	}
-	r.Done()
-	return nil
 }

@@ -11,9 +11,20 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/suites"
 )
+
+func upstreamSuitesCommand(a *App) *cobra.Command {
+	var suite string
+	c := verb("upstream-suites", "Run upstream's own integration suites with the gate off and on, and write docs/upstream-suites.md", `
+All of them take hours. Results are kept for a tree, so that suites can be run one by one.`,
+		"  capacityv2 upstream-suites --suite scheduler/queueing", func(ctx context.Context) error { return a.UpstreamSuites(ctx, suite) })
+	c.Flags().StringVar(&suite, "suite", "", "only those whose folder in test/integration matches this regular expression")
+	return c
+}
 
 // UpstreamSuites runs those of upstream's suites whose folder matches pattern,
 // with the gate off and on, and writes docs/upstream-suites.md from these and earlier

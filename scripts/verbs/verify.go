@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/spf13/cobra"
+
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/codegen"
 	"capacityv2.internal/scripts/gates"
@@ -14,6 +16,12 @@ import (
 	"capacityv2.internal/scripts/verify"
 	"capacityv2.internal/scripts/workspace"
 )
+
+func verifyCommand(a *App) *cobra.Command {
+	return verb("verify", "Check round trip, tree lock, gates, each prefix, and that generated code is up to date", `
+Every prefix of a series has to build and to pass the tests of the packages that it touches.
+A prefix that was verified before is not verified again.`, "", a.Verify)
+}
 
 // Verify checks what the patches claim: that they apply, are the export of
 // their commits, are locked, need no regeneration, and build one by one.

@@ -1,0 +1,29 @@
+package verbs
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Commands returns all verbs. Each is in a file of its name.
+func Commands(a *App) []*cobra.Command {
+	var all []*cobra.Command
+	for _, command := range []func(*App) *cobra.Command{
+		upCommand, downCommand, testCommand, testStressCommand, upstreamSuitesCommand, failsWithoutCommand, nightlyCommand, e2eCommand,
+		chainCommand, demoCommand, benchCommand, treeCommand, applyCommand, exportCommand, editCommand, rebaseCommand, lintCommand,
+		verifyCommand, proveCommand, codegenCommand, overridesCommand, releaseCommand, releaseVerifyCommand, cleanCommand,
+	} {
+		all = append(all, command(a))
+	}
+	return all
+}
+
+// verb is a command without arguments. help is a paragraph, example may be "".
+func verb(name, short, help, example string, do func(context.Context) error) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: short, Long: short + ".\n\n" + strings.TrimSpace(help), Example: example, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return do(c.Context()) },
+	}
+}

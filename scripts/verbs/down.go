@@ -1,0 +1,26 @@
+package verbs
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"capacityv2.internal/scripts/cluster"
+)
+
+func downCommand(a *App) *cobra.Command {
+	return verb("down", "End the local cluster and leave nothing", `
+It ends what up has started, and removes what up has made on this machine: processes,
+namespaces, links, control groups and folders. The logs stay. Commits in the trees, and
+what was built, stay too.`, "", a.Down)
+}
+
+// Down ends the local cluster.
+func (a *App) Down(ctx context.Context) error {
+	r := a.reporter("down")
+	if err := cluster.Down(ctx, a.WS, r); err != nil {
+		return err
+	}
+	r.Done()
+	return nil
+}

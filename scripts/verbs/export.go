@@ -1,0 +1,55 @@
+package verbs
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/overrides"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/series"
+	"capacityv2.internal/scripts/workspace"
+)
+
+func exportCommand(a *App) *cobra.Command {
+	return verb("export", "Write the commits of the trees back as patch files", `
+The bytes depend on nothing but the commits. A patch that has not changed is not touched.
+tree.lock and the list of the overridden modules are written, too.`, "", a.Export)
+}
+
+// Export writes the commits of each tree as patch files.
+func (a *App) Export(ctx context.Context) error {
+	return a.do(ctx, "export", a.each("write the patch files", a.export), progress.Task{Name: "list of overridden modules", Do: a.exportModules},
+		progress.Task{Name: "patch series and feature gates", Do: a.lintSeries})
+}
+
+func (a *App) export(ctx context.Context, p workspace.Project, s *progress.Step) error {
+	repo := gitrepo.Open(p.Tree(), s.Log)
+	if !repo.Exists() {
+		return progress.Refuse("no tree at "+p.Tree(), "the series applied, with your commits on it", "make apply")
+	}
+	o, err := a.baseOptions(p)
+	if err != nil {
+		return err
+	}
+	changed, err := series.Export(ctx, repo, p.Series(), o.Version)
+	if err != nil {
+		return err
+	}
+	if len(changed) == 0 {
+		s.Sayf("%s: no patch changed", p.Title)
+		return nil
+	}
+	s.Sayf("%s: wrote %s", p.Title, strings.Join(changed, ", "))
+	return nil
+}
+
+func (a *App) exportModules(context.Context, *progress.Step) error {
+	modules, err := a.overridden()
+	if err != nil {
+		return err
+	}
+	return overrides.WriteList(a.overridesList(), modules)
+}
