@@ -27,7 +27,7 @@ func startFull(ctx context.Context, ws workspace.Workspace, p *Plan, sc script, 
 	if err != nil {
 		return err
 	}
-	tarballs, err := writeImages(p.options.Images, placesOf(ws).images())
+	tarballs, err := writeImages(ctx, p.options.Images, placesOf(ws).images())
 	if err != nil {
 		return err
 	}

@@ -1,14 +1,23 @@
 package cluster
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"capacityv2.internal/scripts/pack"
 )
 
 // Image is a container image that every node gets, beside the one of pause.
@@ -22,23 +31,32 @@ type Image struct {
 	Files map[string]string
 	// Links are symbolic links in the image: what they point to, by their path.
 	Links map[string]string
+
+	// user is whom the program runs as, with the group; root if empty.
+	user string
 }
 
-// write writes the image into a folder and returns the tarball.
-func (i Image) write(dir string, number int) (string, error) {
-	files := []imageFile{{Name: "tmp/", Mode: 0o1777}}
-	for _, name := range slices.Sorted(maps.Keys(i.Files)) {
-		content, err := os.ReadFile(i.Files[name])
-		if err != nil {
-			return "", fmt.Errorf("image %s: %w", i.Reference, err)
+// write writes the image into a file.
+func (i Image) write(ctx context.Context, file string) (err error) {
+	files := pack.Tree{}
+	for at, program := range i.Files {
+		if err := files.AddFile(at, program, pack.Program); err != nil {
+			return fmt.Errorf("image %s: %w", i.Reference, err)
 		}
-		files = append(files, imageFile{Name: name, Content: content, Mode: 0o755})
 	}
-	for _, name := range slices.Sorted(maps.Keys(i.Links)) {
-		files = append(files, imageFile{Name: name, Link: i.Links[name], Mode: 0o777})
+	for at, target := range i.Links {
+		files.AddLink(at, target)
 	}
-	out := filepath.Join(dir, fmt.Sprintf("%d.tar", number))
-	return out, writeImage(out, i.Reference, i.Entrypoint, i.Command, "0:0", files)
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	_, err = pack.Image{
+		Reference: i.Reference, OS: "linux", Arch: runtime.GOARCH, Created: time.Unix(0, 0).UTC(), Files: files,
+		Config: v1.Config{Entrypoint: i.Entrypoint, Cmd: i.Command, User: cmp.Or(i.user, "0:0"), Env: []string{"PATH=/bin"}},
+	}.Write(ctx, f)
+	return err
 }
 
 // sum adds all that the image is made of to a hash.
@@ -61,11 +79,11 @@ func (i Image) sum(h hash.Hash) error {
 }
 
 // writeImages writes all images into a folder and returns the tarballs.
-func writeImages(images []Image, dir string) ([]string, error) {
+func writeImages(ctx context.Context, images []Image, dir string) ([]string, error) {
 	var tarballs []string
 	for n, i := range images {
-		tarball, err := i.write(dir, n)
-		if err != nil {
+		tarball := filepath.Join(dir, fmt.Sprintf("%d.tar", n))
+		if err := i.write(ctx, tarball); err != nil {
 			return nil, err
 		}
 		tarballs = append(tarballs, tarball)

@@ -38,11 +38,7 @@ func writePauseImage(ctx context.Context, tree, dir, reference string, log io.Wr
 	if err := cc.Run(ctx); err != nil {
 		return "", err
 	}
-	b, err := os.ReadFile(program)
-	if err != nil {
-		return "", err
-	}
 	out := filepath.Join(dir, "pause.tar")
 	// The user of upstream's image, so that it runs under "runAsNonRoot" too.
-	return out, writeImage(out, reference, []string{"/pause"}, nil, "65535:65535", []imageFile{{Name: "pause", Content: b, Mode: 0o755}})
+	return out, Image{Reference: reference, Entrypoint: []string{"/pause"}, Files: map[string]string{"pause": program}, user: "65535:65535"}.write(ctx, out)
 }

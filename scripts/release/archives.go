@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 
+	"capacityv2.internal/scripts/pack"
 	"capacityv2.internal/scripts/progress"
 )
 
@@ -37,9 +38,9 @@ func (rel *release) packPrograms(ctx context.Context, s *progress.Step) error {
 
 // packSourcePrograms writes the archives that a project has for p.
 func (rel *release) packSourcePrograms(ctx context.Context, src source, p Platform, s *progress.Step) error {
-	var common tree // what full archives share
+	var common pack.Tree // what full archives share
 	for _, a := range p.archives(src.project.Name) {
-		t := tree{}
+		t := pack.Tree{}
 		if a.full {
 			if common == nil {
 				var err error
@@ -52,10 +53,10 @@ func (rel *release) packSourcePrograms(ctx context.Context, src source, p Platfo
 			}
 		}
 		for _, f := range a.folders {
-			t[path.Join(a.top, f)] = member{mode: fs.ModeDir | 0o755}
+			t[path.Join(a.top, f)] = pack.Member{Mode: fs.ModeDir | 0o755}
 		}
 		for _, name := range a.programs() {
-			if err := t.addFile(path.Join(a.top, a.bin, p.file(name)), filepath.Join(rel.programsDir(p), p.file(name)), modeProgram); err != nil {
+			if err := t.AddFile(path.Join(a.top, a.bin, p.file(name)), filepath.Join(rel.programsDir(p), p.file(name)), pack.Program); err != nil {
 				return err
 			}
 		}
@@ -68,7 +69,7 @@ func (rel *release) packSourcePrograms(ctx context.Context, src source, p Platfo
 
 // common returns the licences of what is linked into the programs for p, the version
 // and the patched source.
-func (rel *release) common(ctx context.Context, src source, p Platform, s *progress.Step) (tree, error) {
+func (rel *release) common(ctx context.Context, src source, p Platform, s *progress.Step) (pack.Tree, error) {
 	var lists [][]module
 	for _, prog := range rel.in.programs {
 		if prog.Platform == p.String() && prog.Source == src.project.Name {
@@ -79,12 +80,12 @@ func (rel *release) common(ctx context.Context, src source, p Platform, s *progr
 	if err != nil {
 		return nil, err
 	}
-	t.addBytes("version", []byte(src.stamp.Version.String()+"\n"))
-	return t, t.addFile(src.tarball(), filepath.Join(rel.out, src.tarball()), modeFile)
+	t.AddBytes("version", []byte(src.stamp.Version.String()+"\n"))
+	return t, t.AddFile(src.tarball(), filepath.Join(rel.out, src.tarball()), pack.File)
 }
 
 // packArchive adds the images to t and writes it.
-func (rel *release) packArchive(ctx context.Context, src source, a archive, p Platform, t tree, s *progress.Step) error {
+func (rel *release) packArchive(ctx context.Context, src source, a archive, p Platform, t pack.Tree, s *progress.Step) error {
 	name := a.name + "-" + p.tag() + ".tar.gz"
 	dir := filepath.Join(rel.partial, "images-"+p.tag())
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -100,12 +101,12 @@ func (rel *release) packArchive(ctx context.Context, src source, a archive, p Pl
 		img.Archive = name
 		rel.images = append(rel.images, img)
 		at := path.Join(a.top, a.bin, i.program)
-		if err := t.addFile(at+".tar", filepath.Join(dir, img.Tarball.Name), modeFile); err != nil {
+		if err := t.AddFile(at+".tar", filepath.Join(dir, img.Tarball.Name), pack.File); err != nil {
 			return err
 		}
-		t.addBytes(at+".docker_tag", []byte(v.ImageTag()+"\n"))
+		t.AddBytes(at+".docker_tag", []byte(v.ImageTag()+"\n"))
 	}
-	artefact, err := t.writeTarGz(ctx, rel.out, name, rel.in.date)
+	artefact, err := writeTarGz(ctx, t, rel.out, name, rel.in.date)
 	if err != nil {
 		return err
 	}

@@ -1,21 +1,15 @@
 package release
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/static"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
-	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"capacityv2.internal/scripts/pack"
 )
 
 // imageRegistry is what upstream's images are tagged for.
@@ -58,60 +52,20 @@ type Image struct {
 // root may use ports below 1024. Upstream's image has it.
 const netBindService = "\x01\x00\x00\x02" + "\x00\x04\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
 
-// packImage writes an image, in the form of `docker save`, into the file
-// out/PROGRAM.tar. bin holds the programs of p. The image has no base:
-// our programs are static, and a base would have to come from a registry.
+// packImage writes an image into the file out/PROGRAM.tar. bin holds the programs of p.
 func packImage(ctx context.Context, src imageSource, p Platform, v Version, bin, out string, date time.Time) (img Image, err error) {
-	t := tree{"tmp": {mode: fs.ModeDir | fs.ModeSticky | 0o777}}
-	t.addBytes("etc/passwd", []byte("root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n"))
-	t.addBytes("etc/group", []byte("root:x:0:\nnobody:x:65534:\nnonroot:x:65532:\n"))
+	t := pack.Tree{}
+	t.AddBytes("etc/passwd", []byte("root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n"))
+	t.AddBytes("etc/group", []byte("root:x:0:\nnobody:x:65534:\nnonroot:x:65532:\n"))
 	for at, program := range src.files {
-		if err := t.addFile(at, filepath.Join(bin, program), modeProgram); err != nil {
+		if err := t.AddFile(at, filepath.Join(bin, program), pack.Program); err != nil {
 			return img, err
 		}
 		if program == src.program {
 			m := t[at]
-			m.capability = src.capability
+			m.Capability = src.capability
 			t[at] = m
 		}
-	}
-	var layer bytes.Buffer
-	if err := t.writeTar(ctx, &layer, date); err != nil {
-		return img, err
-	}
-	image, err := mutate.Append(empty.Image, mutate.Addendum{
-		// Not compressed: the archive compresses it.
-		Layer:   static.NewLayer(layer.Bytes(), types.DockerUncompressedLayer),
-		History: v1.History{Created: v1.Time{Time: date}, CreatedBy: src.program + " " + v.String()},
-	})
-	if err != nil {
-		return img, err
-	}
-	config, err := image.ConfigFile()
-	if err != nil {
-		return img, err
-	}
-	config = config.DeepCopy()
-	config.OS, config.Architecture, config.Created = p.OS, p.Arch, v1.Time{Time: date}
-	config.Config = v1.Config{
-		Entrypoint: []string{src.entrypoint},
-		Env:        []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-		WorkingDir: "/",
-		Labels: map[string]string{
-			"org.opencontainers.image.title":   src.program,
-			"org.opencontainers.image.version": v.String(),
-		},
-	}
-	if image, err = mutate.ConfigFile(image, config); err != nil {
-		return img, err
-	}
-	digest, err := image.ConfigName()
-	if err != nil {
-		return img, err
-	}
-	tag, err := name.NewTag(src.reference(p, v))
-	if err != nil {
-		return img, err
 	}
 	f, err := os.Create(filepath.Join(out, src.program+".tar"))
 	if err != nil {
@@ -119,8 +73,21 @@ func packImage(ctx context.Context, src imageSource, p Platform, v Version, bin,
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	sum := newSummer(f)
-	if err := tarball.Write(tag, image, sum); err != nil {
+	image := pack.Image{
+		Reference: src.reference(p, v), OS: p.OS, Arch: p.Arch, Created: date, CreatedBy: src.program + " " + v.String(), Files: t,
+		Config: v1.Config{
+			Entrypoint: []string{src.entrypoint},
+			Env:        []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+			WorkingDir: "/",
+			Labels: map[string]string{
+				"org.opencontainers.image.title":   src.program,
+				"org.opencontainers.image.version": v.String(),
+			},
+		},
+	}
+	config, err := image.Write(ctx, sum)
+	if err != nil {
 		return img, err
 	}
-	return Image{Reference: tag.Name(), Platform: p.String(), Config: digest.String(), Tarball: sum.artefact(src.program + ".tar")}, nil
+	return Image{Reference: image.Reference, Platform: p.String(), Config: config, Tarball: sum.artefact(src.program + ".tar")}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
+	"capacityv2.internal/scripts/pack"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -109,7 +110,7 @@ func readImage(t *testing.T, path string) (programs, capable, entrypoint string)
 		if strings.HasPrefix(h.Name, "tmp") && h.FileInfo().Mode() != fs.ModeDir|fs.ModeSticky|0o777 {
 			t.Errorf("tmp has the mode %v", h.FileInfo().Mode())
 		}
-		if h.Typeflag == tar.TypeReg && h.Mode == int64(modeProgram) {
+		if h.Typeflag == tar.TypeReg && h.Mode == int64(pack.Program) {
 			found[h.Name] = true
 		}
 		switch h.PAXRecords["SCHILY.xattr.security.capability"] {

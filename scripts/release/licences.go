@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"capacityv2.internal/scripts/pack"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 )
@@ -23,14 +24,14 @@ var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|
 // below LICENSES/vendor/. The trees that are assembled from Go modules lack the
 // latter, so they come from the modules themselves, also from those that a go.work
 // takes from the tree of another project.
-func licences(ctx context.Context, treeDir string, mods []module, log io.Writer) (tree, error) {
-	t := tree{}
+func licences(ctx context.Context, treeDir string, mods []module, log io.Writer) (pack.Tree, error) {
+	t := pack.Tree{}
 	own := filepath.Join(treeDir, "LICENSES")
 	if _, err := os.Stat(own); errors.Is(err, os.ErrNotExist) {
 		if _, err := addLicences(t, "LICENSES", treeDir); err != nil {
 			return nil, err
 		}
-	} else if err := t.addFolder("LICENSES", own); err != nil {
+	} else if err := t.AddFolder("LICENSES", own); err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(filepath.Join(own, "vendor")); err == nil {
@@ -66,7 +67,7 @@ func licences(ctx context.Context, treeDir string, mods []module, log io.Writer)
 }
 
 // addLicences adds the licence files at the top of dir to the folder name.
-func addLicences(t tree, name, dir string) (found bool, err error) {
+func addLicences(t pack.Tree, name, dir string) (found bool, err error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return false, err
@@ -76,7 +77,7 @@ func addLicences(t tree, name, dir string) (found bool, err error) {
 			continue
 		}
 		found = true
-		if err := t.addFile(path.Join(name, f.Name()), filepath.Join(dir, f.Name()), modeFile); err != nil {
+		if err := t.AddFile(path.Join(name, f.Name()), filepath.Join(dir, f.Name()), pack.File); err != nil {
 			return false, err
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"capacityv2.internal/scripts/pack"
 )
 
 var date = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -18,7 +20,7 @@ func TestTarballHasNothingOfTheMachine(t *testing.T) {
 	var sums []string
 	for i, perm := range []fs.FileMode{0o600, 0o777} {
 		src, out := t.TempDir(), t.TempDir()
-		content := tree{}
+		content := pack.Tree{}
 		for _, n := range []string{"b", "a/c", "a/b"} {
 			write(t, filepath.Join(src, n), n)
 			at := filepath.Join(src, n)
@@ -30,15 +32,15 @@ func TestTarballHasNothingOfTheMachine(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := content.addFolder("kubernetes/x", src); err != nil {
+		if err := content.AddFolder("kubernetes/x", src); err != nil {
 			t.Fatal(err)
 		}
-		if err := content.addFile("kubernetes/program", filepath.Join(src, "b"), modeProgram); err != nil {
+		if err := content.AddFile("kubernetes/program", filepath.Join(src, "b"), pack.Program); err != nil {
 			t.Fatal(err)
 		}
 		// More than one gzip block.
-		content.addBytes("kubernetes/large", []byte(strings.Repeat("0123456789", gzipBlock/4)))
-		a, err := content.writeTarGz(t.Context(), out, "x.tar.gz", date)
+		content.AddBytes("kubernetes/large", []byte(strings.Repeat("0123456789", gzipBlock/4)))
+		a, err := writeTarGz(t.Context(), content, out, "x.tar.gz", date)
 		if err != nil {
 			t.Fatal(err)
 		}

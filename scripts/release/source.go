@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/pack"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -71,13 +72,13 @@ func repack(ctx context.Context, tarball string, w io.Writer, date time.Time) er
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n := &tar.Header{Name: h.Name, Typeflag: h.Typeflag, Linkname: h.Linkname, Size: h.Size, ModTime: date, Mode: int64(modeFile)}
+		n := &tar.Header{Name: h.Name, Typeflag: h.Typeflag, Linkname: h.Linkname, Size: h.Size, ModTime: date, Mode: int64(pack.File)}
 		switch {
 		case h.Typeflag == tar.TypeXGlobalHeader:
 			// The commit, for git get-tar-commit-id.
 			n = &tar.Header{Name: h.Name, Typeflag: h.Typeflag, PAXRecords: h.PAXRecords}
 		case h.Typeflag == tar.TypeDir || fs.FileMode(h.Mode)&0o100 != 0:
-			n.Mode = int64(modeProgram)
+			n.Mode = int64(pack.Program)
 		}
 		if err := out.WriteHeader(n); err != nil {
 			return fmt.Errorf("%s: %w", h.Name, err)
@@ -103,7 +104,7 @@ var workspaceFiles = []string{"go.work", "go.work.sum"}
 // of a release.
 func packSeries(ctx context.Context, ws workspace.Workspace, v Version, out string, date time.Time) (Artefact, error) {
 	top := "capacityv2-series-" + imageTag(v.String())
-	t := tree{}
+	t := pack.Tree{}
 	projects, err := ws.Projects()
 	if err != nil {
 		return Artefact{}, err
@@ -114,15 +115,15 @@ func packSeries(ctx context.Context, ws workspace.Workspace, v Version, out stri
 			return Artefact{}, err
 		}
 		err = errors.Join(
-			t.addFiles(path.Join(top, "patches", p.Name), p.Series(), slices.Concat(patches, []string{series.ListName, workspace.ProjectFile})),
-			t.addOptional(path.Join(top, "patches", p.Name), p.Series(), []string{series.LockName, filepath.Base(revisionFile(ws)), "README.md"}),
-			t.addOptional(path.Join(top, "staging-overrides", p.Name), p.Workspace(), workspaceFiles))
+			t.AddFiles(path.Join(top, "patches", p.Name), p.Series(), slices.Concat(patches, []string{series.ListName, workspace.ProjectFile})),
+			t.AddOptional(path.Join(top, "patches", p.Name), p.Series(), []string{series.LockName, filepath.Base(revisionFile(ws)), "README.md"}),
+			t.AddOptional(path.Join(top, "staging-overrides", p.Name), p.Workspace(), workspaceFiles))
 		if err != nil {
 			return Artefact{}, err
 		}
 	}
-	if err := t.addOptional(top, ws.Root, []string{"feature-gates.yaml", "LICENSE"}); err != nil {
+	if err := t.AddOptional(top, ws.Root, []string{"feature-gates.yaml", "LICENSE"}); err != nil {
 		return Artefact{}, err
 	}
-	return t.writeTarGz(ctx, out, seriesTarball, date)
+	return writeTarGz(ctx, t, out, seriesTarball, date)
 }

@@ -6,15 +6,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"capacityv2.internal/scripts/pack"
 )
 
 // fakeRelease writes a release with one tarball into dir.
 func fakeRelease(t *testing.T, dir, content string) {
 	t.Helper()
-	c := tree{}
-	c.addBytes("kubernetes/f", []byte(content))
-	c.addBytes("kubernetes/same", nil)
-	a, err := c.writeTarGz(t.Context(), dir, "x.tar.gz", date)
+	c := pack.Tree{}
+	c.AddBytes("kubernetes/f", []byte(content))
+	c.AddBytes("kubernetes/same", nil)
+	a, err := writeTarGz(t.Context(), c, dir, "x.tar.gz", date)
 	if err != nil {
 		t.Fatal(err)
 	}
