@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/progress"
-	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -30,7 +29,7 @@ func Down(ctx context.Context, ws workspace.Workspace, r *progress.Reporter) err
 		r.Printf("no cluster runs from %s\n", ws.Cluster())
 		return nil
 	}
-	if st.Starter.alive() {
+	if st.Starter.Alive() {
 		return progress.Refuse(fmt.Sprintf("make up (pid %d) is at work", st.Starter.PID), "a cluster that is up, or none", "wait for it, or end it, which takes away what it started")
 	}
 	return r.Step(ctx, "end the cluster", func(ctx context.Context, s *progress.Step) error {
@@ -57,19 +56,19 @@ func takeDown(ctx context.Context, ws workspace.Workspace, log io.Writer) error 
 	}
 	var errs []error
 	for _, p := range st.Processes {
-		errs = append(errs, p.stop(ctx, stopTime))
+		errs = append(errs, p.Stop(ctx, stopTime))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err // what they still use cannot be removed
 	}
-	errs = append(errs, removeLink(ctx, st.Link, log))
+	errs = append(errs, removeLink(st.Link))
 	if st.Mode == ModeHost {
 		errs = append(errs, cleanHost(ctx, st, log))
 	}
 	for _, g := range st.Cgroups {
 		// The kernel ends the last processes a moment after their parent.
 		var err error
-		waitUntil(ctx, 10*time.Second, func() bool { err = removeGroup(g); return err == nil })
+		machine.WaitUntil(ctx, 10*time.Second, func() bool { err = machine.RemoveGroup(g); return err == nil })
 		errs = append(errs, err)
 	}
 	for file, content := range st.Settings {
@@ -87,20 +86,12 @@ func takeDown(ctx context.Context, ws workspace.Workspace, log io.Writer) error 
 	return removeOwn(ws)
 }
 
-// removeLink removes the host's end of the node's network, which the kernel has
-// done already when the node is gone.
-func removeLink(ctx context.Context, link string, log io.Writer) error {
-	if link == "" || !pathExists(filepath.Join("/sys/class/net", link)) {
+// removeLink removes the host's end of the nodes' network, if there is one.
+func removeLink(link string) error {
+	if link == "" {
 		return nil
 	}
-	if _, err := exec.LookPath("ip"); err != nil {
-		return err
-	}
-	err := run.Cmd{Name: "ip", Args: []string{"link", "delete", link}, Log: log}.Run(ctx)
-	if err != nil && !pathExists(filepath.Join("/sys/class/net", link)) {
-		return nil
-	}
-	return err
+	return machine.RemoveLink(link)
 }
 
 // removeOwn removes the cluster's folder but for the logs, the state file last.

@@ -3,9 +3,12 @@ package cluster
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
+	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/progress"
 )
 
@@ -25,8 +28,18 @@ func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
 	if err := os.WriteFile(setting, []byte("10\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p, child := startGroup(t, "abc123", `sleep 60 >/dev/null & echo $!; wait`)
-	st := &state{ID: "abc123", Mode: ModeControlPlane, Processes: []process{p}, Folders: append(folders, used)}
+	cmd := exec.Command("sleep", "60")
+	cmd.Env = []string{machine.MarkVariable + "=abc123"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := machine.NewProcess("test", cmd.Process.Pid, "abc123")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = cmd.Wait() }()
+	st := &state{ID: "abc123", Mode: ModeControlPlane, Processes: []machine.Process{p}, Folders: append(folders, used)}
 	st.set(setting, "1\n")
 	if err := st.save(ws); err != nil {
 		t.Fatal(err)
@@ -39,7 +52,7 @@ func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
 			t.Fatalf("%s time: %v", time, err)
 		}
 	}
-	if p.alive() || lives(child) {
+	if p.Alive() {
 		t.Error("a process lives on")
 	}
 	if pathExists(filepath.Join(host, "opt")) {
@@ -58,7 +71,7 @@ func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
 
 func TestDownRefusesBesideUp(t *testing.T) {
 	ws := testWorkspace(t)
-	self, err := newProcess("make up", os.Getpid(), "abc123")
+	self, err := machine.NewProcess("make up", os.Getpid(), "abc123")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 
+	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -11,11 +12,11 @@ import (
 // startFull starts the nodes in namespaces of their own. The first one runs
 // upstream's script; the others join when that is done.
 func startFull(ctx context.Context, ws workspace.Workspace, p *Plan, sc script, st *state, l *launched, s *progress.Step) error {
-	taken, err := hostNetworks()
+	taken, err := machine.HostNetworks()
 	if err != nil {
 		return err
 	}
-	network, err := chooseNetwork(taken)
+	network, err := machine.ChooseNetwork(taken)
 	if err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func startFull(ctx context.Context, ws workspace.Workspace, p *Plan, sc script, 
 			group += "-" + n.Name
 			spec.Joins, spec.Env, spec.Programs = true, list(sc.commonEnv()), sc.joiningPrograms(n, group)
 		}
-		if err := makeGroup(group, st, func() error { return st.save(ws) }); err != nil {
+		if err := machine.MakeGroup(group, record{ws, st}); err != nil {
 			return err
 		}
 		s.Sayf("%s has the address %s, images: %s", n.Name, n.Address.Addr(), image)
@@ -62,5 +63,5 @@ func startFull(ctx context.Context, ws workspace.Workspace, p *Plan, sc script, 
 			return err
 		}
 	}
-	return startNodes(ctx, ws, specs, st, l, s.Log)
+	return startNodes(ws, specs, st, l)
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -30,7 +31,7 @@ func recordHost(ctx context.Context, ws workspace.Workspace, st *state, log io.W
 	}
 	st.Trees = hostTrees
 	for _, name := range []string{"kubepods", "kubepods.slice"} {
-		for _, g := range groupPaths(name) {
+		for _, g := range machine.GroupPaths(name) {
 			if !pathExists(g) {
 				st.Cgroups = append(st.Cgroups, g)
 			}

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+
+	"capacityv2.internal/scripts/machine"
 )
 
 const (
@@ -104,18 +106,12 @@ type nodeSpec struct {
 	// Ports are the names of the links that lead to other nodes.
 	Ports []string
 	// Routes lead to the pods of other nodes.
-	Routes []route
+	Routes []machine.Route
 	// Joins is set for a node that waits for the first one before its programs
 	// start. The node ends with the first of them.
 	Joins    bool
 	Env      []string
 	Programs []program
-}
-
-// route leads to a network through an address.
-type route struct {
-	To  netip.Prefix
-	Via netip.Addr
 }
 
 // program is a program that a node runs.
@@ -139,7 +135,7 @@ func (n *node) prepare(bin, pauseImage string, all []*node) (*nodeSpec, error) {
 		if other == n {
 			continue
 		}
-		spec.Routes = append(spec.Routes, route{To: other.Pods, Via: other.Address.Addr()})
+		spec.Routes = append(spec.Routes, machine.Route{To: other.Pods, Via: other.Address.Addr()})
 		if n == all[0] {
 			spec.Ports = append(spec.Ports, all[i].Name)
 		}

@@ -16,13 +16,14 @@ import (
 	"syscall"
 	"time"
 
+	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/workspace"
 )
 
 // startNodes starts the first process of each node in namespaces of its own, and
 // connects the nodes. All is recorded in st before the processes go on.
-func startNodes(ctx context.Context, ws workspace.Workspace, specs []*nodeSpec, st *state, l *launched, log io.Writer) error {
+func startNodes(ws workspace.Workspace, specs []*nodeSpec, st *state, l *launched) error {
 	var pids []int
 	for _, spec := range specs {
 		gate, err := spec.start(ws, st, l)
@@ -36,10 +37,13 @@ func startNodes(ctx context.Context, ws workspace.Workspace, specs []*nodeSpec, 
 	if err := st.save(ws); err != nil {
 		return err
 	}
-	for _, args := range linkCommands(st.Link, specs, pids) {
-		if err := (run.Cmd{Name: "ip", Args: strings.Fields(args), Log: log}).Run(ctx); err != nil {
+	for _, pair := range pairs(st.Link, specs, pids) {
+		if err := pair.Make(); err != nil {
 			return err
 		}
+	}
+	if err := hostInterface(st.Link, specs[0]).Set(); err != nil {
+		return err
 	}
 	err := l.tell()
 	_ = l.gates[0].Close()
@@ -72,12 +76,12 @@ func (s *nodeSpec) start(ws workspace.Workspace, st *state, l *launched) (*os.Fi
 	cmd.Dir, cmd.Env = ws.Root, s.Env
 	cmd.Stdout, cmd.Stderr = nodeLog, nodeLog
 	cmd.ExtraFiles = []*os.File{gate}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Setsid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: machine.Namespaces, Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", s.Node.Name, err), open.Close())
 	}
 	l.watch(s.Node.Name, cmd)
-	p, err := newProcess(s.Node.Name, cmd.Process.Pid, st.ID)
+	p, err := machine.NewProcess(s.Node.Name, cmd.Process.Pid, st.ID)
 	if err != nil {
 		return nil, errors.Join(err, open.Close())
 	}
@@ -127,7 +131,7 @@ func NodeInit(ctx context.Context, specFile string) error {
 	if err := spec.mounts(); err != nil {
 		return err
 	}
-	if err := spec.network(ctx); err != nil {
+	if err := spec.network(); err != nil {
 		return err
 	}
 	containerd, err := spec.startContainerd(ctx)
@@ -241,12 +245,12 @@ func bind(m mount) error {
 	return nil
 }
 
-func (s *nodeSpec) network(ctx context.Context) error {
+func (s *nodeSpec) network() error {
 	if err := syscall.Sethostname([]byte(s.Node.Name)); err != nil {
 		return err
 	}
-	for _, args := range s.networkCommands() {
-		if err := (run.Cmd{Name: "ip", Args: strings.Fields(args)}).Run(ctx); err != nil {
+	for _, i := range s.interfaces() {
+		if err := i.Set(); err != nil {
 			return err
 		}
 	}
@@ -269,7 +273,7 @@ func (s *nodeSpec) startContainerd(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	answers := waitUntil(ctx, time.Minute, func() bool {
+	answers := machine.WaitUntil(ctx, time.Minute, func() bool {
 		c, err := net.Dial("unix", containerdSocket)
 		if err == nil {
 			c.Close()

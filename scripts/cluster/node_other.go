@@ -5,12 +5,11 @@ package cluster
 import (
 	"context"
 	"errors"
-	"io"
 
 	"capacityv2.internal/scripts/workspace"
 )
 
-func startNodes(context.Context, workspace.Workspace, []*nodeSpec, *state, *launched, io.Writer) error {
+func startNodes(workspace.Workspace, []*nodeSpec, *state, *launched) error {
 	return errors.ErrUnsupported
 }
 

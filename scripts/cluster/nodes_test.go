@@ -2,10 +2,12 @@ package cluster
 
 import (
 	"io"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
 
+	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/progress"
 )
 
@@ -51,13 +53,39 @@ func TestChooseNodes(t *testing.T) {
 
 func TestOtherNumberOfNodesIsRefused(t *testing.T) {
 	ws := testWorkspace(t)
-	self, err := newProcess("node1", os.Getpid(), "abc123")
+	self, err := machine.NewProcess("node1", os.Getpid(), "abc123")
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := &state{Ready: true, Mode: ModeFull, Nodes: 3, Processes: []process{self}}
+	st := &state{Ready: true, Mode: ModeFull, Nodes: 3, Processes: []machine.Process{self}}
 	done, err := lookAtRunning(t.Context(), ws, st, "", &Plan{Mode: ModeFull, nodes: 1}, progress.New(io.Discard, "up", ws.Logs()))
 	if done || !progress.IsRefusal(err) || !strings.Contains(err.Error(), "make up NODES=1") {
 		t.Errorf("%v, %v, want a refusal", done, err)
 	}
+}
+
+func TestNodesHaveAddressesOfTheirOwn(t *testing.T) {
+	network := netip.MustParsePrefix("10.59.249.0/24")
+	seen := map[netip.Addr]bool{}
+	for i := 1; i <= 3; i++ {
+		n := newNode("/c", network, i)
+		if !network.Contains(n.Address.Addr()) || seen[n.Address.Addr()] || n.Address.Addr() == n.Gateway {
+			t.Errorf("%s has %s, gateway %s", n.Name, n.Address, n.Gateway)
+		}
+		seen[n.Address.Addr()] = true
+	}
+}
+
+func testNodes(t *testing.T, count int) ([]*node, []*nodeSpec) {
+	t.Helper()
+	nodes := newNodes(t.TempDir(), netip.MustParsePrefix("10.59.249.0/24"), count)
+	var specs []*nodeSpec
+	for _, n := range nodes {
+		spec, err := n.prepare("/bin", "pause", nodes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		specs = append(specs, spec)
+	}
+	return nodes, specs
 }

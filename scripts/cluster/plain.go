@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -38,7 +39,7 @@ func startPlain(ws workspace.Workspace, s script, st *state, l *launched) error 
 		return fmt.Errorf("start %s: %w", s.path(), err)
 	}
 	l.watch(localUp, cmd)
-	p, err := newProcess(filepath.Base(localUp), cmd.Process.Pid, st.ID)
+	p, err := machine.NewProcess(filepath.Base(localUp), cmd.Process.Pid, st.ID)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
@@ -42,7 +43,7 @@ func Prepare(ctx context.Context, ws workspace.Workspace, o Options, r *progress
 			return err
 		}
 		var err error
-		if p.Mode, p.Notice, err = chooseMode(o, nodeObstacle(o.RuntimeEndpoint != "")); err != nil {
+		if p.Mode, p.Notice, err = chooseMode(o, machine.NodeObstacle(o.RuntimeEndpoint != "")); err != nil {
 			return err
 		}
 		if p.Notice != "" {
@@ -73,7 +74,7 @@ func Prepare(ctx context.Context, ws workspace.Workspace, o Options, r *progress
 				return err
 			}
 		}
-		if err := requireBridge(p.nodes); err != nil {
+		if err := machine.RequireBridge(p.nodes); err != nil {
 			return err
 		}
 		return requirePorts(ctx, p.ports)
@@ -114,7 +115,7 @@ func requireHost(o Options) error {
 		return progress.Refuse("no "+filepath.Join(cniBin, "loopback"), "the CNI plugins of your container runtime there",
 			"apt-get install containernetworking-plugins, and a link from /opt/cni/bin to /usr/lib/cni")
 	}
-	if !hasDefaultRoute() {
+	if !machine.HasDefaultRoute() {
 		return progress.Refuse("no default route", "one: the API server announces its address", "ip route add default via GATEWAY")
 	}
 	return nil

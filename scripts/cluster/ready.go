@@ -109,7 +109,7 @@ func ready(ctx context.Context, st *state) error {
 		return nil
 	}
 	for _, p := range st.Processes {
-		if !p.alive() {
+		if !p.Alive() {
 			return fmt.Errorf("%s has ended", p.Name)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -88,8 +89,8 @@ func (s script) commonEnv() map[string]string {
 		"PATH": strings.Join(path, string(filepath.ListSeparator)),
 		"HOME": p.home(), "TERM": "dumb", "LC_ALL": "C", "USER": userName(),
 		// Everything temporary stays in the cluster's folder.
-		"TMPDIR":     p.tmp(),
-		markVariable: s.mark,
+		"TMPDIR":             p.tmp(),
+		machine.MarkVariable: s.mark,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -69,7 +70,7 @@ func TestScriptEnv(t *testing.T) {
 					t.Errorf("%s=%s is outside of %s", common, env[common], ws.Cluster())
 				}
 			}
-			test.want["FEATURE_GATES"], test.want["LOG_LEVEL"], test.want[markVariable] = options.Gates, "5", "m1"
+			test.want["FEATURE_GATES"], test.want["LOG_LEVEL"], test.want[machine.MarkVariable] = options.Gates, "5", "m1"
 			for k, want := range test.want {
 				if got, ok := env[k]; got != want || !ok {
 					t.Errorf("%s=%q (set: %v), want %q", k, got, ok, want)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -29,9 +30,9 @@ type state struct {
 	Kubeconfig string `json:"kubeconfig"`
 	Components string `json:"components"`
 	// Starter is the `up` that is at work; zero when it is done.
-	Starter process `json:"starter,omitzero"`
+	Starter machine.Process `json:"starter,omitzero"`
 	// Processes are ended in this order.
-	Processes []process `json:"processes,omitempty"`
+	Processes []machine.Process `json:"processes,omitempty"`
 	// Cgroups are folders in the control group file systems, with all below.
 	Cgroups []string `json:"cgroups,omitempty"`
 	// Folders were made on the host and are removed if they are empty.
@@ -88,7 +89,7 @@ func (st *state) group() string { return "/capacityv2-" + st.ID }
 // alive reports whether any process of the cluster lives.
 func (st *state) alive() bool {
 	for _, p := range st.Processes {
-		if p.alive() {
+		if p.Alive() {
 			return true
 		}
 	}
@@ -104,4 +105,20 @@ func (st *state) set(file, content string) {
 	if _, ok := st.Settings[file]; !ok {
 		st.Settings[file] = content
 	}
+}
+
+// record is the state as something that is told what will be made on the machine.
+type record struct {
+	ws workspace.Workspace
+	st *state
+}
+
+func (r record) Group(dir string) error {
+	r.st.Cgroups = append(r.st.Cgroups, dir)
+	return r.st.save(r.ws)
+}
+
+func (r record) Setting(file, content string) error {
+	r.st.set(file, content)
+	return r.st.save(r.ws)
 }

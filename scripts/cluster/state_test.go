@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -22,7 +23,7 @@ func TestStateRoundTrip(t *testing.T) {
 		t.Fatalf("without a file: %v, %v", st, err)
 	}
 	st := &state{ID: "abc123", Mode: ModeFull, Gates: "A=true", Started: time.Unix(1, 0).UTC(), Ready: true,
-		Processes: []process{{Name: "node1", PID: 7, Start: "boot/9", Mark: "abc123"}},
+		Processes: []machine.Process{{Name: "node1", PID: 7, Start: "boot/9", Mark: "abc123"}},
 		Cgroups:   []string{"/sys/fs/cgroup/capacityv2-abc123"}, Folders: []string{"/opt/cni"}, Link: "cap-abc123"}
 	st.set("/proc/sys/kernel/panic", "1\n")
 	st.set("/proc/sys/kernel/panic", "10\n") // ours by now

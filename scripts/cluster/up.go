@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -66,7 +67,7 @@ func Up(ctx context.Context, ws workspace.Workspace, p *Plan, r *progress.Report
 // lookAtRunning decides what to do beside a recorded cluster: nothing more (done),
 // refuse, or go on, where nothing of it runs any more.
 func lookAtRunning(ctx context.Context, ws workspace.Workspace, st *state, fp string, p *Plan, r *progress.Reporter) (done bool, err error) {
-	if st.Starter.alive() {
+	if st.Starter.Alive() {
 		return false, progress.Refuse(fmt.Sprintf("another make up (pid %d) is at work on %s", st.Starter.PID, ws.Cluster()), "one at a time", "wait for it, or end it")
 	}
 	if st.alive() && st.Ready {
@@ -94,7 +95,7 @@ func bringUp(ctx context.Context, ws workspace.Workspace, p *Plan, st *state, r 
 	l := newLaunched()
 	defer l.close()
 	start := func(ctx context.Context, s *progress.Step) error {
-		self, err := newProcess("make up", os.Getpid(), st.ID)
+		self, err := machine.NewProcess("make up", os.Getpid(), st.ID)
 		if err != nil {
 			return err
 		}
@@ -114,7 +115,7 @@ func bringUp(ctx context.Context, ws workspace.Workspace, p *Plan, st *state, r 
 		if err := waitReady(ctx, ws, st, l); err != nil {
 			return fmt.Errorf("%w\n  logs of the cluster: %s", err, placesOf(ws).logs())
 		}
-		st.Ready, st.Starter = true, process{}
+		st.Ready, st.Starter = true, machine.Process{}
 		return st.save(ws)
 	}
 	return r.Run(ctx, progress.Task{Name: "start " + p.Mode.Describe(p.nodes), Do: start}, progress.Task{Name: "wait until it serves", Do: wait})
@@ -122,7 +123,7 @@ func bringUp(ctx context.Context, ws workspace.Workspace, p *Plan, st *state, r 
 
 // launch starts the cluster's processes, in the way of the mode.
 func launch(ctx context.Context, ws workspace.Workspace, p *Plan, st *state, l *launched, s *progress.Step) error {
-	sc := script{ws: ws, options: p.options, mode: p.Mode, ports: p.ports, mark: st.ID, cgroupV1: cgroupV1(), defaultRoute: hasDefaultRoute()}
+	sc := script{ws: ws, options: p.options, mode: p.Mode, ports: p.ports, mark: st.ID, cgroupV1: machine.CgroupV1(), defaultRoute: machine.HasDefaultRoute()}
 	switch p.Mode {
 	case ModeControlPlane:
 		if err := st.willMake(ws, flexVolumes); err != nil {

@@ -1,4 +1,4 @@
-package cluster
+package machine
 
 import (
 	"fmt"
@@ -6,9 +6,9 @@ import (
 	"net/netip"
 )
 
-// chooseNetwork returns a network of 254 addresses, for the host and the nodes,
+// ChooseNetwork returns a network of 254 addresses, for the host and the nodes,
 // that overlaps none of the taken ones.
-func chooseNetwork(taken []netip.Prefix) (netip.Prefix, error) {
+func ChooseNetwork(taken []netip.Prefix) (netip.Prefix, error) {
 	for _, c := range candidates() {
 		free := true
 		for _, t := range taken {
@@ -32,8 +32,8 @@ func candidates() []netip.Prefix {
 	return ps
 }
 
-// hostNetworks returns the networks of the host's interfaces and routes.
-func hostNetworks() ([]netip.Prefix, error) {
+// HostNetworks returns the networks of the host's interfaces and routes.
+func HostNetworks() ([]netip.Prefix, error) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil, err

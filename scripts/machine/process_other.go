@@ -1,6 +1,6 @@
 //go:build !linux
 
-package cluster
+package machine
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func groupMembers(pgid int, mark string) (pids []int, ending bool) {
 	}
 	for line := range strings.Lines(string(out)) {
 		f := strings.Fields(line)
-		if len(f) < 4 || f[1] != strconv.Itoa(pgid) || strings.HasPrefix(f[2], "Z") || !slices.Contains(f[3:], markVariable+"="+mark) {
+		if len(f) < 4 || f[1] != strconv.Itoa(pgid) || strings.HasPrefix(f[2], "Z") || !slices.Contains(f[3:], MarkVariable+"="+mark) {
 			continue
 		}
 		if pid, err := strconv.Atoi(f[0]); err == nil {

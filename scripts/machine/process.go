@@ -1,4 +1,4 @@
-package cluster
+package machine
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// process is a process that leads a process group of its own.
-type process struct {
+// Process is a process that leads a process group of its own.
+type Process struct {
 	Name string `json:"name"`
 	PID  int    `json:"pid"`
 	// Start is when the process began, as the system tells it. PIDs are used
@@ -19,20 +19,20 @@ type process struct {
 	Mark string `json:"mark"`
 }
 
-// markVariable carries a process's mark.
-const markVariable = "CAPACITYV2_CLUSTER"
+// MarkVariable carries a process's mark.
+const MarkVariable = "CAPACITYV2_CLUSTER"
 
-// newProcess describes a process that was just started with the mark.
-func newProcess(name string, pid int, mark string) (process, error) {
+// NewProcess describes a process that was just started with the mark.
+func NewProcess(name string, pid int, mark string) (Process, error) {
 	start, err := processStart(pid)
 	if err != nil {
-		return process{}, fmt.Errorf("process %d (%s): %w", pid, name, err)
+		return Process{}, fmt.Errorf("process %d (%s): %w", pid, name, err)
 	}
-	return process{Name: name, PID: pid, Start: start, Mark: mark}, nil
+	return Process{Name: name, PID: pid, Start: start, Mark: mark}, nil
 }
 
-// alive is false for another process that has the same PID by now.
-func (p process) alive() bool {
+// Alive is false for another process that has the same PID by now.
+func (p Process) Alive() bool {
 	start, err := processStart(p.PID)
 	return err == nil && start == p.Start
 }
@@ -40,17 +40,17 @@ func (p process) alive() bool {
 // errGone says that there is no such process, or only what is left of one.
 var errGone = errors.New("no such process")
 
-// stop asks the process to end and waits. After grace it ends the process and
+// Stop asks the process to end and waits. After grace it ends the process and
 // what is left of its group: nothing may stay.
-func (p process) stop(ctx context.Context, grace time.Duration) error {
-	if p.alive() {
+func (p Process) Stop(ctx context.Context, grace time.Duration) error {
+	if p.Alive() {
 		if err := kill(p.PID, syscall.SIGTERM); err != nil {
 			return fmt.Errorf("end %s (pid %d): %w", p.Name, p.PID, err)
 		}
-		waitUntil(ctx, grace, func() bool { return !p.alive() })
+		WaitUntil(ctx, grace, func() bool { return !p.Alive() })
 	}
-	ended := waitUntil(ctx, 20*time.Second, func() bool {
-		if p.alive() {
+	ended := WaitUntil(ctx, 20*time.Second, func() bool {
+		if p.Alive() {
 			_ = kill(p.PID, syscall.SIGKILL)
 			return false
 		}
@@ -73,8 +73,8 @@ func kill(pid int, sig syscall.Signal) error {
 	return nil
 }
 
-// waitUntil polls f and returns whether it became true in time.
-func waitUntil(ctx context.Context, d time.Duration, f func() bool) bool {
+// WaitUntil polls f and returns whether it became true in time.
+func WaitUntil(ctx context.Context, d time.Duration, f func() bool) bool {
 	deadline := time.Now().Add(d)
 	for !f() {
 		if time.Now().After(deadline) || ctx.Err() != nil {

@@ -1,4 +1,4 @@
-package cluster
+package machine
 
 import (
 	"bufio"
@@ -13,10 +13,10 @@ import (
 
 // startGroup starts a shell that leads a session and has one child, as upstream's
 // script does. It returns the shell and the child's PID.
-func startGroup(t *testing.T, mark, script string) (process, int) {
+func startGroup(t *testing.T, mark, script string) (Process, int) {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", script)
-	cmd.Env = append(os.Environ(), markVariable+"="+mark)
+	cmd.Env = append(os.Environ(), MarkVariable+"="+mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -25,7 +25,7 @@ func startGroup(t *testing.T, mark, script string) (process, int) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p, err := newProcess("test", cmd.Process.Pid, mark)
+	p, err := NewProcess("test", cmd.Process.Pid, mark)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,16 +54,16 @@ func TestStopEndsLeaderAndGroup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, child := startGroup(t, "m1", script)
-			if !p.alive() {
+			if !p.Alive() {
 				t.Fatal("not alive after its start")
 			}
-			if err := p.stop(t.Context(), 300*time.Millisecond); err != nil {
+			if err := p.Stop(t.Context(), 300*time.Millisecond); err != nil {
 				t.Fatal(err)
 			}
-			if p.alive() || !waitUntil(t.Context(), 5*time.Second, func() bool { return !lives(child) }) {
+			if p.Alive() || !WaitUntil(t.Context(), 5*time.Second, func() bool { return !lives(child) }) {
 				t.Error("something lives on")
 			}
-			if err := p.stop(t.Context(), time.Second); err != nil {
+			if err := p.Stop(t.Context(), time.Second); err != nil {
 				t.Errorf("a second time: %v", err)
 			}
 		})
@@ -72,17 +72,17 @@ func TestStopEndsLeaderAndGroup(t *testing.T) {
 
 func TestStopSparesAReusedPID(t *testing.T) {
 	p, child := startGroup(t, "m1", `sleep 60 >/dev/null & echo $!; wait`)
-	other := process{Name: "ended long ago", PID: p.PID, Start: "another boot/1", Mark: "m2"}
-	if other.alive() {
+	other := Process{Name: "ended long ago", PID: p.PID, Start: "another boot/1", Mark: "m2"}
+	if other.Alive() {
 		t.Error("another start time passed for the same process")
 	}
-	if err := other.stop(t.Context(), 100*time.Millisecond); err != nil {
+	if err := other.Stop(t.Context(), 100*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	if !p.alive() || !lives(child) {
+	if !p.Alive() || !lives(child) {
 		t.Error("ended a process that only has the number of ours")
 	}
-	if err := p.stop(t.Context(), time.Second); err != nil {
+	if err := p.Stop(t.Context(), time.Second); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,4 +1,4 @@
-package cluster
+package machine
 
 import (
 	"fmt"
@@ -60,7 +60,7 @@ func groupMembers(pgid int, mark string) (pids []int, ending bool) {
 		}
 		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		ending = ending || err == nil && len(env) == 0
-		if err == nil && slices.Contains(strings.Split(string(env), "\x00"), markVariable+"="+mark) {
+		if err == nil && slices.Contains(strings.Split(string(env), "\x00"), MarkVariable+"="+mark) {
 			pids = append(pids, pid)
 		}
 	}
