@@ -77,8 +77,10 @@ func takeDown(ctx context.Context, ws workspace.Workspace, log io.Writer) error 
 	for _, t := range st.Trees {
 		errs = append(errs, os.RemoveAll(t))
 	}
-	for _, f := range slices.Backward(st.Folders) {
-		_ = os.Remove(f) // not empty: somebody else uses it by now
+	if !st.others() { // removing a folder unmounts it in their nodes
+		for _, f := range slices.Backward(st.Folders) {
+			_ = os.Remove(f) // not empty: somebody else uses it by now
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err

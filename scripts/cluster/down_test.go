@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 // TestDownTakesAwayWhatIsRecorded stands for an `up` that was killed: what it had
 // recorded is all that is known.
 func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
+	runBeside(t)
 	ws := testWorkspace(t)
 	host := t.TempDir()
 	folders := missingFolders(filepath.Join(host, "opt", "cni", "bin"), pathExists)
@@ -66,6 +68,43 @@ func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
 	}
 	if pathExists(placesOf(ws).etcd()) || !pathExists(placesOf(ws).logs()) || pathExists(statePath(ws)) {
 		t.Error("want the logs, and nothing else, in the cluster's folder")
+	}
+}
+
+// runBeside lets control groups be all that there are.
+func runBeside(t *testing.T, groups ...string) {
+	t.Helper()
+	before := groupsAtTop
+	groupsAtTop = func(string) []string { return groups }
+	t.Cleanup(func() { groupsAtTop = before })
+}
+
+// TestDownBesideAnotherCluster ends one of two clusters: the folders that both use stay.
+func TestDownBesideAnotherCluster(t *testing.T) {
+	for _, tc := range []struct {
+		groups []string
+		stays  bool
+	}{
+		{nil, false},
+		{[]string{"capacityv2-abc123", "capacityv2-abc123-node2", "capacityv2-probe-7"}, false},
+		{[]string{"capacityv2-other0"}, true},
+	} {
+		runBeside(t, tc.groups...)
+		ws := testWorkspace(t)
+		folder := filepath.Join(t.TempDir(), "kubelet")
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		st := &state{ID: "abc123", Mode: ModeFull, Folders: []string{folder}}
+		if err := st.save(ws); err != nil {
+			t.Fatal(err)
+		}
+		if err := Down(t.Context(), ws, progress.New(io.Discard, "down", ws.Logs())); err != nil {
+			t.Fatal(err)
+		}
+		if stays := pathExists(folder); stays != tc.stays {
+			t.Errorf("beside %v, the folder stays: %t", tc.groups, stays)
+		}
 	}
 }
 

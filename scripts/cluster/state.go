@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"capacityv2.internal/scripts/machine"
@@ -83,8 +85,22 @@ func (st *state) save(ws workspace.Workspace) error {
 	return os.Rename(tmp, statePath(ws))
 }
 
+// groupPrefix is how the control groups of all clusters begin.
+const groupPrefix = "capacityv2-"
+
 // group is how the control groups of the nodes begin: that of the first is it.
-func (st *state) group() string { return "/capacityv2-" + st.ID }
+func (st *state) group() string { return "/" + groupPrefix + st.ID }
+
+// groupsAtTop is a variable for tests: what else runs on the machine is not theirs.
+var groupsAtTop = machine.Groups
+
+// others reports whether a cluster of another checkout runs: its nodes have mounted
+// their folders over the same ones of the host.
+func (st *state) others() bool {
+	return slices.ContainsFunc(groupsAtTop(groupPrefix), func(name string) bool {
+		return !strings.HasPrefix(name, groupPrefix+"probe-") && !strings.HasPrefix("/"+name, st.group())
+	})
+}
 
 // alive reports whether any process of the cluster lives.
 func (st *state) alive() bool {

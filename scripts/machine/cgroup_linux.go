@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -191,4 +192,20 @@ func GroupPaths(name string) []string {
 		ps = append(ps, filepath.Join(h.path, name))
 	}
 	return ps
+}
+
+// Groups returns the names of the groups at the top whose name begins so.
+func Groups(prefix string) []string {
+	hs, err := cgroupHierarchies()
+	if err != nil {
+		return nil
+	}
+	names := map[string]bool{}
+	for _, h := range hs {
+		found, _ := filepath.Glob(filepath.Join(h.path, prefix+"*"))
+		for _, f := range found {
+			names[filepath.Base(f)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
 }

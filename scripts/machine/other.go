@@ -28,5 +28,7 @@ func CgroupV1() bool { return false }
 
 func GroupPaths(string) []string { return nil }
 
+func Groups(string) []string { return nil }
+
 // RemoveLink has nothing to remove.
 func RemoveLink(string) error { return nil }
