@@ -13,11 +13,10 @@ import (
 	"strings"
 
 	"capacityv2.internal/scripts/base"
-	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/codegen/generated"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
-	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/tools"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -83,18 +82,17 @@ func Run(ctx context.Context, ws workspace.Workspace, scope Scope, r *progress.R
 		if len(todo) == 0 {
 			return nil
 		}
-		if err := toolchain.EnsurePrograms(ctx, s, programs(todo)...); err != nil {
+		if err := tools.EnsurePrograms(ctx, s, programs(todo)...); err != nil {
 			return err
 		}
 		if slices.ContainsFunc(todo, func(g generator) bool { return g.etcd }) {
 			if err := requireAPIPort(); err != nil {
 				return err
 			}
-			bin, err := cluster.Etcd(ctx, ws, s.Log)
-			if err != nil {
+			if err := tools.Build(ctx, ws, s, tools.Etcd); err != nil {
 				return err
 			}
-			if err := c.linkEtcd(filepath.Join(bin, "etcd")); err != nil {
+			if err := c.linkEtcd(filepath.Join(ws.Bin(), "etcd")); err != nil {
 				return err
 			}
 		}

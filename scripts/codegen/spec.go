@@ -13,6 +13,7 @@ import (
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/tools"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -80,7 +81,7 @@ func RunSpec(ctx context.Context, p workspace.Project, r *progress.Reporter) (*R
 // specProtoc puts the machine's protoc where the spec's Makefile installs its own, and
 // returns the version of the latter, as protoc's plugins are told it.
 func (c *checkout) specProtoc(ctx context.Context, s *progress.Step) (string, error) {
-	if err := toolchain.EnsurePrograms(ctx, s, "protoc", "make"); err != nil {
+	if err := tools.EnsurePrograms(ctx, s, "protoc", "make"); err != nil {
 		return "", err
 	}
 	protoc, err := exec.LookPath("protoc")
@@ -89,7 +90,7 @@ func (c *checkout) specProtoc(ctx context.Context, s *progress.Step) (string, er
 	}
 	// The types that the spec imports are in another package of Debian's.
 	if _, err := os.Stat(filepath.Join(filepath.Dir(protoc), "..", "include", "google", "protobuf", "wrappers.proto")); err != nil {
-		if err := toolchain.InstallPackages(ctx, s, "libprotobuf-dev"); err != nil {
+		if err := tools.InstallPackages(ctx, s, "libprotobuf-dev"); err != nil {
 			return "", err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/tools"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -72,7 +73,7 @@ func Run(ctx context.Context, ws workspace.Workspace, o Options, r *progress.Rep
 func (rel *release) check(ctx context.Context, s *progress.Step) error {
 	ws := rel.ws
 	err := errors.Join(
-		toolchain.RequirePrograms("git", "bash"),
+		tools.RequirePrograms(ctx, "git", "bash"),
 		toolchain.RequireGo(ctx),
 		toolchain.RequireDisk(ws.Work, diskGiB))
 	if err != nil {

@@ -102,23 +102,6 @@ func RequireGo(ctx context.Context) error {
 	return nil
 }
 
-// debianPackages names the package of a program where the two differ.
-var debianPackages = map[string]string{
-	"protoc": "protobuf-compiler", "cc": "gcc", "ip": "iproute2", "ss": "iproute2", "mkfs.ext4": "e2fsprogs",
-	"ps": "procps", "modprobe": "kmod", "busybox": "busybox-static", "nft": "nftables",
-}
-
-// RequirePrograms refuses when one of the programs is not in PATH, and names
-// the Debian packages that have them.
-func RequirePrograms(names ...string) error {
-	packages := missingPackages(names)
-	if len(packages) == 0 {
-		return nil
-	}
-	return progress.Refuse("missing programs, of the Debian packages "+strings.Join(packages, ", "), strings.Join(names, ", ")+" in PATH",
-		"apt-get install "+strings.Join(packages, " "))
-}
-
 // RequireDisk refuses when less than gib GiB are free for dir, which need not
 // exist yet.
 func RequireDisk(dir string, gib uint64) error {

@@ -17,6 +17,7 @@ import (
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/tools"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -90,7 +91,7 @@ func (a *App) apply(further ...progress.Task) []progress.Task {
 }
 
 func (a *App) checkMachine(ctx context.Context, s *progress.Step) error {
-	if err := toolchain.RequirePrograms("git"); err != nil {
+	if err := tools.RequirePrograms(ctx, "git"); err != nil {
 		return err
 	}
 	if err := toolchain.RequireGo(ctx); err != nil {

@@ -15,6 +15,7 @@ import (
 	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/tools"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -70,7 +71,7 @@ func (a *App) driverImages(ctx context.Context, components string, s *progress.S
 // busybox returns Debian's static busybox, and the links that make a shell of it in an
 // image where it is bin/busybox.
 func busybox(ctx context.Context, s *progress.Step) (program string, links map[string]string, err error) {
-	if err := toolchain.EnsurePrograms(ctx, s, "busybox"); err != nil {
+	if err := tools.EnsurePrograms(ctx, s, "busybox"); err != nil {
 		return "", nil, err
 	}
 	if program, err = exec.LookPath("busybox"); err != nil {

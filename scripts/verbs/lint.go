@@ -19,6 +19,7 @@ import (
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/tools"
 )
 
 func lintCommand(a *App) *cobra.Command {
@@ -157,7 +158,7 @@ func (a *App) staticcheck(ctx context.Context, s *progress.Step) error {
 }
 
 func (a *App) shellAndActions(ctx context.Context, s *progress.Step) error {
-	if err := toolchain.EnsurePrograms(ctx, s, "shellcheck"); err != nil {
+	if err := tools.EnsurePrograms(ctx, s, "shellcheck"); err != nil {
 		return err
 	}
 	scripts, err := a.files(".sh")

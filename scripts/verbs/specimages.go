@@ -10,6 +10,7 @@ import (
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/specs"
 	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/tools"
 )
 
 // specProgram is the end-to-end test program.
@@ -21,7 +22,7 @@ var mockPrograms = []string{"hostpathplugin", "csi-node-driver-registrar"}
 // buildSpecs builds the test program, what runs it, and what is in the images that its
 // specs ask for.
 func (a *App) buildSpecs(ctx context.Context, s *progress.Step) error {
-	if err := cluster.SpecTools(ctx, a.WS, s); err != nil {
+	if err := tools.Build(ctx, a.WS, s, tools.Specs...); err != nil {
 		return err
 	}
 	e2e := filepath.Join(a.WS.Root, "test-e2e")

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/overrides"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/tools"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -110,8 +110,7 @@ func (a *App) testDriver(ctx context.Context, s *progress.Step) error {
 }
 
 func (a *App) buildEtcd(ctx context.Context, s *progress.Step) error {
-	_, err := cluster.Etcd(ctx, a.WS, s.Log)
-	return err
+	return tools.Build(ctx, a.WS, s, tools.Etcd)
 }
 
 func (a *App) buildStockAPIServer(ctx context.Context, s *progress.Step) error {

@@ -1,4 +1,4 @@
-package cluster
+package tools
 
 import (
 	"os"
@@ -14,7 +14,7 @@ func TestStampChangesWithThePin(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stamp := func(tl tool) string {
+	stamp := func(tl Tool) string {
 		t.Helper()
 		s, err := tl.stamp(dir)
 		if err != nil {
@@ -24,16 +24,16 @@ func TestStampChangesWithThePin(t *testing.T) {
 	}
 	write("go.mod", "module a\n")
 	write("go.sum", "x h1:1\n")
-	first := stamp(etcdTool)
-	if again := stamp(etcdTool); again != first {
+	first := stamp(Etcd)
+	if again := stamp(Etcd); again != first {
 		t.Error("another stamp for the same pin")
 	}
 	write("go.sum", "x h1:2\n")
-	if stamp(etcdTool) == first {
+	if stamp(Etcd) == first {
 		t.Error("the same stamp for another sum")
 	}
 	write("go.sum", "x h1:1\n")
-	changed := etcdTool
+	changed := Etcd
 	changed.tags = "other"
 	if stamp(changed) == first {
 		t.Error("the same stamp for other tags")

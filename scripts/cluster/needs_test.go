@@ -2,12 +2,13 @@ package cluster
 
 import (
 	"slices"
-	"strings"
 	"testing"
+
+	"capacityv2.internal/scripts/tools"
 )
 
 func TestMissing(t *testing.T) {
-	absent := map[string]bool{"ip": true, "ss": true, "gcc": true, seccomp: true}
+	absent := map[string]bool{"ip": true, "ss": true, "gcc": true, tools.Seccomp: true}
 	programs, packages := missing(needs(ModeFull), func(p string) bool { return !absent[p] })
 	if len(programs) != len(absent) {
 		t.Errorf("programs: %v", programs)
@@ -17,7 +18,7 @@ func TestMissing(t *testing.T) {
 		t.Errorf("packages: %v, want %v", packages, want)
 	}
 	for _, n := range needs(ModeControlPlane) {
-		if strings.Contains(n.debian, "seccomp") || n.program == "gcc" {
+		if n.program == tools.Seccomp || n.program == "gcc" {
 			t.Errorf("the control plane alone needs %s", n.program)
 		}
 	}

@@ -1,0 +1,87 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
+)
+
+// Seccomp stands for the C library of that name, which is not a program.
+const Seccomp = "libseccomp"
+
+// debianPackages names the packages of a program where the two differ.
+var debianPackages = map[string]string{
+	"protoc": "protobuf-compiler", "gcc": "gcc libc6-dev", "ip": "iproute2", "ss": "iproute2", "ps": "procps", "pgrep": "procps",
+	"busybox": "busybox-static", Seccomp: "libseccomp-dev",
+}
+
+// RequirePrograms refuses when one of the programs is not in PATH, and names
+// the Debian packages that have them.
+func RequirePrograms(ctx context.Context, names ...string) error {
+	packages := missingPackages(ctx, names)
+	if len(packages) == 0 {
+		return nil
+	}
+	return progress.Refuse("missing programs, of the Debian packages "+strings.Join(packages, ", "), strings.Join(names, ", ")+" in PATH",
+		"apt-get install "+strings.Join(packages, " "))
+}
+
+// EnsurePrograms is [RequirePrograms] that helps itself where it may: as root
+// on Debian it installs the packages of the missing programs, and says so.
+func EnsurePrograms(ctx context.Context, s *progress.Step, names ...string) error {
+	missing := missingPackages(ctx, names)
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := InstallPackages(ctx, s, missing...); err != nil {
+		return err
+	}
+	return RequirePrograms(ctx, names...)
+}
+
+// InstallPackages installs Debian packages. It refuses, with the line to run,
+// without root or apt-get.
+func InstallPackages(ctx context.Context, s *progress.Step, packages ...string) error {
+	line := "apt-get install --yes --no-install-recommends " + strings.Join(packages, " ")
+	if _, err := exec.LookPath("apt-get"); err != nil || os.Geteuid() != 0 {
+		return progress.Refuse("missing Debian packages: "+strings.Join(packages, ", "), "all of them installed", "sudo "+line)
+	}
+	s.Sayf("installing Debian packages: %s", strings.Join(packages, " "))
+	apt := run.Cmd{Log: s.Log, Name: "apt-get", Env: []string{"DEBIAN_FRONTEND=noninteractive"}}
+	apt.Args = []string{"update", "--quiet"}
+	if err := apt.Run(ctx); err != nil {
+		return err
+	}
+	apt.Args = strings.Fields(line)[1:]
+	return apt.Run(ctx)
+}
+
+// Has reports whether a program is in PATH, or the library is there.
+func Has(ctx context.Context, program string) bool {
+	if program == Seccomp {
+		return run.Cmd{Name: "pkg-config", Args: []string{"--exists", "libseccomp"}}.Run(ctx) == nil
+	}
+	_, err := exec.LookPath(program)
+	return err == nil
+}
+
+// Packages returns the Debian packages that have the programs, sorted.
+func Packages(programs ...string) []string {
+	var packages []string
+	for _, n := range programs {
+		packages = append(packages, strings.Fields(cmp.Or(debianPackages[n], n))...)
+	}
+	slices.Sort(packages)
+	return slices.Compact(packages)
+}
+
+// missingPackages names the Debian packages of the programs that are not there.
+func missingPackages(ctx context.Context, names []string) []string {
+	return Packages(slices.DeleteFunc(slices.Clone(names), func(n string) bool { return Has(ctx, n) })...)
+}
