@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/verbs"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -51,7 +52,7 @@ func root() *cobra.Command {
 	cmd.AddCommand(&cobra.Command{
 		Use: cluster.InitVerb, Hidden: true, Args: cobra.ExactArgs(1),
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
-		RunE:              func(c *cobra.Command, args []string) error { return cluster.NodeInit(c.Context(), args[0]) },
+		RunE:              func(c *cobra.Command, args []string) error { return node.Init(c.Context(), args[0]) },
 	})
 	return cmd
 }

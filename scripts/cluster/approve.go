@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"capacityv2.internal/scripts/node"
 )
 
 // servingRequests prints, for each request of a kubelet for a certificate to serve
@@ -50,7 +52,7 @@ func parseServing(requests string, nodes int) (pending, missing []string) {
 		}
 	}
 	for i := range nodes {
-		if name := nodeName(i + 1); !asked[name] {
+		if name := node.Name(i + 1); !asked[name] {
 			missing = append(missing, name)
 		}
 	}

@@ -19,7 +19,7 @@ func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
 	runBeside(t)
 	ws := testWorkspace(t)
 	host := t.TempDir()
-	folders := missingFolders(filepath.Join(host, "opt", "cni", "bin"), pathExists)
+	folders := machine.MissingFolders(filepath.Join(host, "opt", "cni", "bin"), machine.Exists)
 	used := filepath.Join(host, "used")
 	setting := filepath.Join(host, "panic")
 	for _, d := range append(folders, filepath.Join(used, "by somebody"), placesOf(ws).logs(), placesOf(ws).etcd()) {
@@ -57,16 +57,16 @@ func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
 	if p.Alive() {
 		t.Error("a process lives on")
 	}
-	if pathExists(filepath.Join(host, "opt")) {
+	if machine.Exists(filepath.Join(host, "opt")) {
 		t.Error("a folder that was made is still there")
 	}
-	if !pathExists(filepath.Join(used, "by somebody")) {
+	if !machine.Exists(filepath.Join(used, "by somebody")) {
 		t.Error("removed a folder that somebody else uses")
 	}
 	if b, err := os.ReadFile(setting); err != nil || string(b) != "1\n" {
 		t.Errorf("the setting is %q, %v, want it as it was", b, err)
 	}
-	if pathExists(placesOf(ws).etcd()) || !pathExists(placesOf(ws).logs()) || pathExists(statePath(ws)) {
+	if machine.Exists(placesOf(ws).etcd()) || !machine.Exists(placesOf(ws).logs()) || machine.Exists(statePath(ws)) {
 		t.Error("want the logs, and nothing else, in the cluster's folder")
 	}
 }
@@ -102,7 +102,7 @@ func TestDownBesideAnotherCluster(t *testing.T) {
 		if err := Down(t.Context(), ws, progress.New(io.Discard, "down", ws.Logs())); err != nil {
 			t.Fatal(err)
 		}
-		if stays := pathExists(folder); stays != tc.stays {
+		if stays := machine.Exists(folder); stays != tc.stays {
 			t.Errorf("beside %v, the folder stays: %t", tc.groups, stays)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"capacityv2.internal/scripts/machine"
+	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -20,22 +21,22 @@ func startFull(ctx context.Context, ws workspace.Workspace, p *Plan, sc script, 
 	if err != nil {
 		return err
 	}
-	image, err := PauseImage(p.options.Tree)
+	image, err := node.PauseImage(p.options.Tree)
 	if err != nil {
 		return err
 	}
-	tarball, err := writePauseImage(ctx, p.options.Tree, placesOf(ws).images(), image, s.Log)
+	tarball, err := node.WritePauseImage(ctx, p.options.Tree, placesOf(ws).images(), image, s.Log)
 	if err != nil {
 		return err
 	}
-	tarballs, err := writeImages(ctx, p.options.Images, placesOf(ws).images())
+	tarballs, err := node.WriteImages(ctx, p.options.Images, placesOf(ws).images())
 	if err != nil {
 		return err
 	}
-	nodes := newNodes(ws.Cluster(), network, p.nodes)
-	var specs []*nodeSpec
+	nodes := node.NewAll(ws.Cluster(), network, p.nodes)
+	var specs []*node.Spec
 	for i, n := range nodes {
-		spec, err := n.prepare(ws.Bin(), image, nodes)
+		spec, err := n.Prepare(ws.Bin(), image, nodes)
 		if err != nil {
 			return err
 		}
@@ -44,7 +45,7 @@ func startFull(ctx context.Context, ws workspace.Workspace, p *Plan, sc script, 
 		group := st.group()
 		if i == 0 {
 			sc.node, sc.cgroupRoot = n, group
-			spec.Env, spec.Programs = sc.env(), []program{sc.program()}
+			spec.Env, spec.Programs = sc.env(), []node.Program{sc.program()}
 		} else {
 			group += "-" + n.Name
 			spec.Joins, spec.Env, spec.Programs = true, list(sc.commonEnv()), sc.joiningPrograms(n, group)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"capacityv2.internal/scripts/machine"
+	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -27,17 +28,17 @@ var kernelSettings = []string{"net/ipv4/ip_forward", "net/ipv4/conf/all/route_lo
 // recordHost records what a node on the host itself will make and change.
 func recordHost(ctx context.Context, ws workspace.Workspace, st *state, log io.Writer) error {
 	for _, t := range hostTrees {
-		st.Folders = append(st.Folders, missingFolders(filepath.Dir(t), pathExists)...)
+		st.Folders = append(st.Folders, machine.MissingFolders(filepath.Dir(t), machine.Exists)...)
 	}
 	st.Trees = hostTrees
 	for _, name := range []string{"kubepods", "kubepods.slice"} {
 		for _, g := range machine.GroupPaths(name) {
-			if !pathExists(g) {
+			if !machine.Exists(g) {
 				st.Cgroups = append(st.Cgroups, g)
 			}
 		}
 	}
-	for name := range settings {
+	for name := range node.Settings {
 		recordSetting(st, name)
 	}
 	for _, name := range kernelSettings {
@@ -50,7 +51,7 @@ func recordHost(ctx context.Context, ws workspace.Workspace, st *state, log io.W
 		}
 		st.KeepRules = st.KeepRules || len(chains) > 0
 	}
-	return st.willMake(ws, flexVolumes)
+	return st.willMake(ws, node.FlexVolumes)
 }
 
 func recordSetting(st *state, name string) {

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
+
+	"capacityv2.internal/scripts/node"
 )
 
 // joiningPrograms are those of a node beside the first. They have the first
 // node's configuration, with what is the node's own as flags. The kubelet gets its
 // certificates from the control plane, as the first one's does.
-func (s script) joiningPrograms(n *node, cgroupRoot string) []program {
+func (s script) joiningPrograms(n *node.Node, cgroupRoot string) []node.Program {
 	p := placesOf(s.ws)
 	address := n.Address.Addr().String()
 	verbosity := "--v=" + cmp.Or(os.Getenv("LOG_LEVEL"), "3")
@@ -17,21 +19,21 @@ func (s script) joiningPrograms(n *node, cgroupRoot string) []program {
 		filepath.Join(s.options.Components, "kubelet"), verbosity,
 		"--config=" + filepath.Join(p.config(), "kubelet.yaml"),
 		"--bootstrap-kubeconfig=" + p.kubeconfig(),
-		"--kubeconfig=" + n.path("kubelet.kubeconfig"),
+		"--kubeconfig=" + n.Path("kubelet.kubeconfig"),
 		"--hostname-override=" + n.Name,
 		"--node-ip=" + address,
 		"--address=" + address,
 		"--healthz-bind-address=" + address,
 		"--cgroup-root=" + cgroupRoot,
 		"--pod-manifest-path=", // static pods are the first node's
-		"--resolv-conf=" + n.path("resolv.conf"),
-	}, s.kubeletFlags(n.path("volume-plugins"))...)
+		"--resolv-conf=" + n.Path("resolv.conf"),
+	}, s.kubeletFlags(n.Path("volume-plugins"))...)
 	proxy := []string{
 		filepath.Join(s.options.Components, "kube-proxy"), verbosity,
 		"--config=" + filepath.Join(p.config(), "kube-proxy.yaml"),
 		"--hostname-override=" + n.Name,
 	}
-	return []program{
+	return []node.Program{
 		{Args: kubelet, Dir: n.Dir, Log: p.nodeLog(n.Name + "-kubelet")},
 		{Args: proxy, Dir: n.Dir, Log: p.nodeLog(n.Name + "-kube-proxy")},
 	}

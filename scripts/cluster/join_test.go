@@ -1,11 +1,13 @@
 package cluster
 
 import (
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -24,8 +26,8 @@ func TestJoiningPrograms(t *testing.T) {
 	for _, want := range []string{
 		"/c/kubelet", "--v=3", "--config=/r/_work/cluster/config/kubelet.yaml",
 		"--hostname-override=node2", "--node-ip=10.59.249.3", "--address=10.59.249.3", "--healthz-bind-address=10.59.249.3",
-		"--cgroup-root=/capacityv2-1-node2", "--kubeconfig=" + n.path("kubelet.kubeconfig"),
-		"--pod-manifest-path=", "--volume-plugin-dir=" + n.path("volume-plugins"), "--fail-cgroupv1=false",
+		"--cgroup-root=/capacityv2-1-node2", "--kubeconfig=" + n.Path("kubelet.kubeconfig"),
+		"--pod-manifest-path=", "--volume-plugin-dir=" + n.Path("volume-plugins"), "--fail-cgroupv1=false",
 	} {
 		if !slices.Contains(programs[0].Args, want) {
 			t.Errorf("the kubelet has no %s: %q", want, programs[0].Args)
@@ -35,7 +37,7 @@ func TestJoiningPrograms(t *testing.T) {
 		t.Errorf("kube-proxy: %q", programs[1].Args)
 	}
 	for _, spec := range specs {
-		hosts, err := os.ReadFile(spec.Node.path("hosts"))
+		hosts, err := os.ReadFile(spec.Node.Path("hosts"))
 		if err != nil || !strings.Contains(string(hosts), "10.59.249.2 node1\n10.59.249.3 node2\n") {
 			t.Errorf("%s knows the hosts %q, %v", spec.Node.Name, hosts, err)
 		}
@@ -45,4 +47,18 @@ func TestJoiningPrograms(t *testing.T) {
 			}
 		}
 	}
+}
+
+func testNodes(t *testing.T, count int) ([]*node.Node, []*node.Spec) {
+	t.Helper()
+	nodes := node.NewAll(t.TempDir(), netip.MustParsePrefix("10.59.249.0/24"), count)
+	var specs []*node.Spec
+	for _, n := range nodes {
+		spec, err := n.Prepare("/bin", "pause", nodes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		specs = append(specs, spec)
+	}
+	return nodes, specs
 }

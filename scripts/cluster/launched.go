@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+
+	"capacityv2.internal/scripts/node"
 )
 
 // launched is what was started and is not ready yet.
 type launched struct {
 	// ended gets an error when a process has ended.
 	ended chan error
-	// gates keep nodes waiting: see [told].
+	// gates keep nodes waiting: see [node.GoOn].
 	gates []*os.File
 }
 
@@ -26,7 +28,7 @@ func (l *launched) watch(name string, cmd *exec.Cmd) {
 func (l *launched) tell() error {
 	var errs []error
 	for _, g := range l.gates {
-		_, err := g.WriteString(goOn)
+		_, err := g.WriteString(node.GoOn)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -38,7 +40,3 @@ func (l *launched) close() {
 		_ = g.Close()
 	}
 }
-
-// goOn is the word that a process waits for before it does what has to be recorded,
-// or prepared, first.
-const goOn = "go\n"

@@ -3,6 +3,7 @@ package cluster
 import (
 	"strings"
 
+	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/progress"
 )
 
@@ -51,7 +52,7 @@ type Options struct {
 	// of its components. Empty means the workspace's own.
 	Tree, Components string
 	// Images are what every node has beside the image of pause.
-	Images []Image
+	Images []node.Image
 }
 
 // chooseMode returns the mode for the wishes on a machine where obstacle is what

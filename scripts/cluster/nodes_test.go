@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"io"
-	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -62,30 +61,4 @@ func TestOtherNumberOfNodesIsRefused(t *testing.T) {
 	if done || !progress.IsRefusal(err) || !strings.Contains(err.Error(), "make up NODES=1") {
 		t.Errorf("%v, %v, want a refusal", done, err)
 	}
-}
-
-func TestNodesHaveAddressesOfTheirOwn(t *testing.T) {
-	network := netip.MustParsePrefix("10.59.249.0/24")
-	seen := map[netip.Addr]bool{}
-	for i := 1; i <= 3; i++ {
-		n := newNode("/c", network, i)
-		if !network.Contains(n.Address.Addr()) || seen[n.Address.Addr()] || n.Address.Addr() == n.Gateway {
-			t.Errorf("%s has %s, gateway %s", n.Name, n.Address, n.Gateway)
-		}
-		seen[n.Address.Addr()] = true
-	}
-}
-
-func testNodes(t *testing.T, count int) ([]*node, []*nodeSpec) {
-	t.Helper()
-	nodes := newNodes(t.TempDir(), netip.MustParsePrefix("10.59.249.0/24"), count)
-	var specs []*nodeSpec
-	for _, n := range nodes {
-		spec, err := n.prepare("/bin", "pause", nodes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		specs = append(specs, spec)
-	}
-	return nodes, specs
 }

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"capacityv2.internal/scripts/machine"
+	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -47,6 +48,6 @@ func startPlain(ws workspace.Workspace, s script, st *state, l *launched) error 
 	if err := st.save(ws); err != nil {
 		return err
 	}
-	_, err = open.WriteString(goOn)
+	_, err = open.WriteString(node.GoOn)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"capacityv2.internal/scripts/machine"
+	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
@@ -111,8 +112,8 @@ func requireHost(o Options) error {
 				"make up without CONTAINER_RUNTIME_ENDPOINT, or stop the other kubelet and remove "+dir)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(cniBin, "loopback")); err != nil {
-		return progress.Refuse("no "+filepath.Join(cniBin, "loopback"), "the CNI plugins of your container runtime there",
+	if _, err := os.Stat(filepath.Join(node.CNIBin, "loopback")); err != nil {
+		return progress.Refuse("no "+filepath.Join(node.CNIBin, "loopback"), "the CNI plugins of your container runtime there",
 			"apt-get install containernetworking-plugins, and a link from /opt/cni/bin to /usr/lib/cni")
 	}
 	if !machine.HasDefaultRoute() {

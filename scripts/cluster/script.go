@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"capacityv2.internal/scripts/machine"
+	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -58,7 +59,7 @@ type script struct {
 	ports   []port
 	mark    string
 	// node is the node whose kubelet runs; nil without one.
-	node *node
+	node *node.Node
 	// cgroupRoot is the control group below which the pods' groups are.
 	cgroupRoot string
 	// cgroupV1 is set where the kernel has the old control groups.
@@ -73,8 +74,8 @@ const localUp = "hack/local-up-cluster.sh"
 func (s script) path() string { return filepath.Join(s.options.Tree, filepath.FromSlash(localUp)) }
 
 // program is the script as a node runs it.
-func (s script) program() program {
-	return program{Args: []string{"bash", s.path(), "-o", s.options.Components}, Dir: s.options.Tree, Log: placesOf(s.ws).scriptLog()}
+func (s script) program() node.Program {
+	return node.Program{Args: []string{"bash", s.path(), "-o", s.options.Components}, Dir: s.options.Tree, Log: placesOf(s.ws).scriptLog()}
 }
 
 // commonEnv is the environment of the script and of all that it would start: what
@@ -132,11 +133,11 @@ func (s script) env() []string {
 		env["API_HOST"], env["API_HOST_IP"], env["KUBELET_HOST"] = address, address, address
 		env["HOSTNAME_OVERRIDE"] = s.node.Name
 		env["KUBELET_FLAGS"] += " --node-ip=" + address
-		env["CONTAINER_RUNTIME_ENDPOINT"] = "unix://" + containerdSocket
+		env["CONTAINER_RUNTIME_ENDPOINT"] = "unix://" + node.ContainerdSocket
 		env["CGROUP_DRIVER"] = "cgroupfs"
 		env["CGROUP_ROOT"] = s.cgroupRoot
 		env["KUBE_PROXY_MODE"] = "iptables"
-		env["KUBELET_RESOLV_CONF"] = s.node.path("resolv.conf")
+		env["KUBELET_RESOLV_CONF"] = s.node.Path("resolv.conf")
 	}
 	return list(env)
 }

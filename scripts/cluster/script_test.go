@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"capacityv2.internal/scripts/machine"
+	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -31,7 +32,7 @@ func TestScriptEnv(t *testing.T) {
 	t.Setenv("LOG_LEVEL", "5")
 	ws := workspace.Workspace{Root: "/r", Work: "/r/_work"}
 	options := Options{Gates: "CSIStorageCapacityV2=true", Tree: ws.Tree(), Components: ws.Components(), RuntimeEndpoint: "unix:///run/x.sock"}
-	n := newNode(ws.Cluster(), netip.MustParsePrefix("10.59.249.0/24"), 1)
+	n := node.New(ws.Cluster(), netip.MustParsePrefix("10.59.249.0/24"), 1)
 	for _, test := range []struct {
 		script script
 		want   map[string]string

@@ -54,11 +54,11 @@ func TestBrokenStateIsAnError(t *testing.T) {
 
 func TestMissingFolders(t *testing.T) {
 	exists := func(p string) bool { return p == "/" || p == "/opt" }
-	got := missingFolders("/opt/cni/bin", exists)
+	got := machine.MissingFolders("/opt/cni/bin", exists)
 	if want := []string{"/opt/cni", "/opt/cni/bin"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if got := missingFolders("/opt", exists); got != nil {
+	if got := machine.MissingFolders("/opt", exists); got != nil {
 		t.Errorf("for an existing one: %v", got)
 	}
 }

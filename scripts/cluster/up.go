@@ -14,11 +14,12 @@ import (
 	"time"
 
 	"capacityv2.internal/scripts/machine"
+	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/workspace"
 )
 
-// InitVerb is the hidden verb under which the program runs [NodeInit] with one
+// InitVerb is the hidden verb under which the program runs [node.Init] with one
 // argument.
 const InitVerb = "node-init"
 
@@ -126,7 +127,7 @@ func launch(ctx context.Context, ws workspace.Workspace, p *Plan, st *state, l *
 	sc := script{ws: ws, options: p.options, mode: p.Mode, ports: p.ports, mark: st.ID, cgroupV1: machine.CgroupV1(), defaultRoute: machine.HasDefaultRoute()}
 	switch p.Mode {
 	case ModeControlPlane:
-		if err := st.willMake(ws, flexVolumes); err != nil {
+		if err := st.willMake(ws, node.FlexVolumes); err != nil {
 			return err
 		}
 		return startPlain(ws, sc, st, l)
@@ -141,7 +142,7 @@ func launch(ctx context.Context, ws workspace.Workspace, p *Plan, st *state, l *
 
 // willMake records the folders that are about to be made on the host for dir.
 func (st *state) willMake(ws workspace.Workspace, dir string) error {
-	st.Folders = append(st.Folders, missingFolders(dir, pathExists)...)
+	st.Folders = append(st.Folders, machine.MissingFolders(dir, machine.Exists)...)
 	return st.save(ws)
 }
 
@@ -176,7 +177,7 @@ func fingerprint(p *Plan) (string, error) {
 		}
 	}
 	for _, i := range p.options.Images {
-		if err := i.sum(h); err != nil {
+		if err := i.Sum(h); err != nil {
 			return "", err
 		}
 	}

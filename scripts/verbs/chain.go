@@ -10,6 +10,7 @@ import (
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
@@ -50,14 +51,14 @@ func (a *App) onChain(ctx context.Context, verb string, build []progress.Task, d
 	} else if running {
 		return progress.Refuse("a local cluster runs from "+a.WS.Cluster(), "none: the scheduler of the one that make "+verb+" starts is replaced", "make down, then make "+verb)
 	}
-	stock := cluster.Image{Reference: stockProvisionerImage, Entrypoint: []string{"/" + provisionerProgram},
+	stock := node.Image{Reference: stockProvisionerImage, Entrypoint: []string{"/" + provisionerProgram},
 		Files: map[string]string{provisionerProgram: filepath.Join(a.WS.StockComponents(), provisionerProgram)}}
 	build = append([]progress.Task{{Name: "build the stock provisioner", Do: a.buildStockProvisioner}}, build...)
 	if err := a.do(ctx, verb, a.apply(build...)...); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Down(context.WithoutCancel(ctx))) }()
-	if err := a.Up(ctx, cluster.Options{DefaultNodes: e2eNodes, Images: []cluster.Image{stock}}, referenceDriver); err != nil {
+	if err := a.Up(ctx, cluster.Options{DefaultNodes: e2eNodes, Images: []node.Image{stock}}, referenceDriver); err != nil {
 		return err
 	}
 	st, err := cluster.StatusOf(a.WS)

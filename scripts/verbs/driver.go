@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/run"
@@ -55,12 +56,12 @@ func checkDriverMode(driver string, m cluster.Mode) error {
 // driverImages are those of the driver's pods and of pods that use its volumes. The
 // driver mounts with busybox, which is all that folders need. The provisioner is the one
 // in the folder components.
-func (a *App) driverImages(ctx context.Context, components string, s *progress.Step) ([]cluster.Image, error) {
+func (a *App) driverImages(ctx context.Context, components string, s *progress.Step) ([]node.Image, error) {
 	box, shell, err := busybox(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	return []cluster.Image{
+	return []node.Image{
 		{Reference: driverImage, Entrypoint: []string{"/" + driverProgram}, Links: map[string]string{"bin/mount": "busybox", "bin/umount": "busybox"},
 			Files: map[string]string{driverProgram: filepath.Join(a.WS.Components(), driverProgram), "bin/busybox": box}},
 		{Reference: provisionerImage, Entrypoint: []string{"/" + provisionerProgram}, Files: map[string]string{provisionerProgram: filepath.Join(components, provisionerProgram)}},

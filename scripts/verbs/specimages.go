@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/specs"
 	"capacityv2.internal/scripts/toolchain"
@@ -41,7 +41,7 @@ func (a *App) buildSpecs(ctx context.Context, s *progress.Step) error {
 
 // specImages are images under the names that upstream's specs ask for. The provisioner
 // is the one in the folder components.
-func (a *App) specImages(ctx context.Context, components string, s *progress.Step) ([]cluster.Image, error) {
+func (a *App) specImages(ctx context.Context, components string, s *progress.Step) ([]node.Image, error) {
 	references, err := specs.Images(a.WS.Tree())
 	if err != nil {
 		return nil, err
@@ -50,10 +50,10 @@ func (a *App) specImages(ctx context.Context, components string, s *progress.Ste
 	if err != nil {
 		return nil, err
 	}
-	alone := func(name, folder string) cluster.Image {
-		return cluster.Image{Entrypoint: []string{"/" + name}, Files: map[string]string{name: filepath.Join(folder, name)}}
+	alone := func(name, folder string) node.Image {
+		return node.Image{Entrypoint: []string{"/" + name}, Files: map[string]string{name: filepath.Join(folder, name)}}
 	}
-	images := map[string]cluster.Image{
+	images := map[string]node.Image{
 		"agnhost": {Entrypoint: []string{"/agnhost"}, Command: []string{"pause"}, Links: shell,
 			Files: map[string]string{"agnhost": filepath.Join(a.WS.Components(), "agnhost"), "bin/busybox": box}},
 		"busybox":          {Command: []string{"sh"}, Links: shell, Files: map[string]string{"bin/busybox": box}},
@@ -65,7 +65,7 @@ func (a *App) specImages(ctx context.Context, components string, s *progress.Ste
 	for _, name := range mockPrograms {
 		images[name] = alone(name, a.WS.Components())
 	}
-	var list []cluster.Image
+	var list []node.Image
 	for name, image := range images {
 		if len(references[name]) == 0 {
 			return nil, progress.Refuse("upstream's specs name no image of "+name, "one, in test/utils/image or test/e2e/testing-manifests of the tree", "remove it from scripts/verbs/specimages.go")
@@ -75,6 +75,6 @@ func (a *App) specImages(ctx context.Context, components string, s *progress.Ste
 			list = append(list, image)
 		}
 	}
-	slices.SortFunc(list, func(a, b cluster.Image) int { return strings.Compare(a.Reference, b.Reference) })
+	slices.SortFunc(list, func(a, b node.Image) int { return strings.Compare(a.Reference, b.Reference) })
 	return list, nil
 }

@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"context"
@@ -29,9 +29,9 @@ func PauseImage(tree string) (string, error) {
 	return "registry.k8s.io/pause:" + string(m[1]), nil
 }
 
-// writePauseImage compiles the tree's pause and packs it into dir. It returns the
+// WritePauseImage compiles the tree's pause and packs it into dir. It returns the
 // tarball.
-func writePauseImage(ctx context.Context, tree, dir, reference string, log io.Writer) (string, error) {
+func WritePauseImage(ctx context.Context, tree, dir, reference string, log io.Writer) (string, error) {
 	program := filepath.Join(dir, "pause")
 	cc := run.Cmd{Name: "gcc", Log: log, Args: []string{"-Os", "-Wall", "-static", "-s", "-o", program,
 		filepath.Join(tree, "build", "pause", "linux", "pause.c")}}

@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ const snapshotterMark = "%SNAPSHOTTER%"
 // restrict_oom_score_adj: without CAP_SYS_RESOURCE runc fails otherwise.
 // disable_apparmor: a profile is loaded into the whole machine's kernel.
 // The hugetlb settings: the old control groups may lack that controller.
-func containerdConfig(n *node, bin, pauseImage string) string {
+func containerdConfig(n *Node, bin, pauseImage string) string {
 	return fmt.Sprintf(`version = 4
 root = %q
 state = "/run/containerd"
@@ -45,7 +45,7 @@ disabled_plugins = ["io.containerd.nri.v1.nri", "io.containerd.tracing.processor
       [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
         BinaryName = %q
         SystemdCgroup = false
-`, n.path("containerd"), containerdSocket, n.path("containerd", "opt"), snapshotterMark, pauseImage, cniBin, n.path("cni-conf"), bin+"/runc")
+`, n.Path("containerd"), ContainerdSocket, n.Path("containerd", "opt"), snapshotterMark, pauseImage, CNIBin, n.Path("cni-conf"), bin+"/runc")
 }
 
 // cniConfig is the pod network: a pair of links for each pod and one range for

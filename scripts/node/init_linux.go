@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"context"
@@ -18,100 +18,63 @@ import (
 
 	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/run"
-	"capacityv2.internal/scripts/workspace"
 )
 
-// startNodes starts the first process of each node in namespaces of its own, and
-// connects the nodes. All is recorded in st before the processes go on.
-func startNodes(ws workspace.Workspace, specs []*nodeSpec, st *state, l *launched) error {
-	var pids []int
-	for _, spec := range specs {
-		gate, err := spec.start(ws, st, l)
-		if err != nil {
-			return err
-		}
-		l.gates = append(l.gates, gate)
-		pids = append(pids, st.Processes[0].PID)
-	}
-	st.Link = "cap-" + st.ID
-	if err := st.save(ws); err != nil {
-		return err
-	}
-	for _, pair := range pairs(st.Link, specs, pids) {
-		if err := pair.Make(); err != nil {
-			return err
-		}
-	}
-	if err := hostInterface(st.Link, specs[0]).Set(); err != nil {
-		return err
-	}
-	err := l.tell()
-	_ = l.gates[0].Close()
-	l.gates = l.gates[1:]
-	return err
-}
-
-// start starts the node's first process, which waits at the returned gate, and
-// records it as the first one to end: the control plane comes last.
-func (s *nodeSpec) start(ws workspace.Workspace, st *state, l *launched) (*os.File, error) {
+// Start starts the node's first process in namespaces of its own: this program, with a
+// verb and the spec. It waits at the returned gate until it is told to go on.
+func (s *Spec) Start(dir, verb string) (cmd *exec.Cmd, gate *os.File, err error) {
 	file, err := s.write()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	exe, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	gate, open, err := os.Pipe()
+	wait, open, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	defer gate.Close()
+	defer wait.Close()
 	nodeLog, err := os.Create(s.Log)
 	if err != nil {
-		return nil, errors.Join(err, open.Close())
+		return nil, nil, errors.Join(err, open.Close())
 	}
 	defer nodeLog.Close()
-	cmd := exec.Command(exe, InitVerb, file)
-	cmd.Dir, cmd.Env = ws.Root, s.Env
+	cmd = exec.Command(exe, verb, file)
+	cmd.Dir, cmd.Env = dir, s.Env
 	cmd.Stdout, cmd.Stderr = nodeLog, nodeLog
-	cmd.ExtraFiles = []*os.File{gate}
+	cmd.ExtraFiles = []*os.File{wait}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: machine.Namespaces, Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", s.Node.Name, err), open.Close())
+		return nil, nil, errors.Join(fmt.Errorf("start %s: %w", s.Node.Name, err), open.Close())
 	}
-	l.watch(s.Node.Name, cmd)
-	p, err := machine.NewProcess(s.Node.Name, cmd.Process.Pid, st.ID)
-	if err != nil {
-		return nil, errors.Join(err, open.Close())
-	}
-	st.Processes = slices.Insert(st.Processes, 0, p)
-	return open, st.save(ws)
+	return cmd, open, nil
 }
 
 // write writes the spec into the node's folder and returns the file.
-func (s *nodeSpec) write() (string, error) {
+func (s *Spec) write() (string, error) {
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return "", err
 	}
-	file := s.Node.path("spec.json")
+	file := s.Node.Path("spec.json")
 	return file, os.WriteFile(file, b, 0o644)
 }
 
 // told waits for the word to go on. Where the gate was closed without it, who
 // started us is gone, and knows nothing of us.
 func told(gate io.Reader) error {
-	if _, err := io.ReadFull(gate, make([]byte, len(goOn))); err != nil {
+	if _, err := io.ReadFull(gate, make([]byte, len(GoOn))); err != nil {
 		return fmt.Errorf("not told to go on: %w", err)
 	}
 	return nil
 }
 
-// NodeInit is the first process of a node: it makes the node out of the empty
+// Init is the first process of a node: it makes the node out of the empty
 // namespaces that it was started in, runs the node's programs, and ends with the
 // first of them. When it ends, the kernel ends all that is left of the node.
-func NodeInit(ctx context.Context, specFile string) error {
+func Init(ctx context.Context, specFile string) error {
 	if os.Getpid() != 1 {
 		return errors.New("this verb is the first process of a cluster's node, and not for use by hand")
 	}
@@ -124,7 +87,7 @@ func NodeInit(ctx context.Context, specFile string) error {
 	if err != nil {
 		return err
 	}
-	spec := &nodeSpec{}
+	spec := &Spec{}
 	if err := json.Unmarshal(b, spec); err != nil {
 		return err
 	}
@@ -159,7 +122,7 @@ func NodeInit(ctx context.Context, specFile string) error {
 
 // runPrograms runs the programs until one ends, or ctx does, and ends the others.
 // The error tells which one ended.
-func (s *nodeSpec) runPrograms(ctx context.Context) error {
+func (s *Spec) runPrograms(ctx context.Context) error {
 	var pids []int
 	terminate := func() {
 		for _, pid := range pids {
@@ -209,7 +172,7 @@ func reap(pids []int) (int, string) {
 
 // mounts puts the node's folders and files over the host's. Nothing of it is
 // seen outside.
-func (s *nodeSpec) mounts() error {
+func (s *Spec) mounts() error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("private mounts: %w", err)
 	}
@@ -224,7 +187,7 @@ func (s *nodeSpec) mounts() error {
 		}
 	}
 	for _, m := range s.Files {
-		if !pathExists(m.To) {
+		if !machine.Exists(m.To) {
 			continue // a kernel without that setting
 		}
 		if err := bind(m); err != nil {
@@ -238,14 +201,14 @@ func (s *nodeSpec) mounts() error {
 	return nil
 }
 
-func bind(m mount) error {
+func bind(m Mount) error {
 	if err := syscall.Mount(m.From, m.To, "", syscall.MS_BIND, ""); err != nil {
 		return fmt.Errorf("mount %s on %s: %w", m.From, m.To, err)
 	}
 	return nil
 }
 
-func (s *nodeSpec) network() error {
+func (s *Spec) network() error {
 	if err := syscall.Sethostname([]byte(s.Node.Name)); err != nil {
 		return err
 	}
@@ -263,9 +226,9 @@ func (s *nodeSpec) network() error {
 }
 
 // startContainerd returns its PID when it answers and has the images.
-func (s *nodeSpec) startContainerd(ctx context.Context) (int, error) {
+func (s *Spec) startContainerd(ctx context.Context) (int, error) {
 	snapshotter := s.snapshotter()
-	config := s.Node.path("containerd.toml")
+	config := s.Node.Path("containerd.toml")
 	if err := os.WriteFile(config, []byte(strings.ReplaceAll(s.Containerd, snapshotterMark, snapshotter)), 0o644); err != nil {
 		return 0, err
 	}
@@ -274,7 +237,7 @@ func (s *nodeSpec) startContainerd(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	answers := machine.WaitUntil(ctx, time.Minute, func() bool {
-		c, err := net.Dial("unix", containerdSocket)
+		c, err := net.Dial("unix", ContainerdSocket)
 		if err == nil {
 			c.Close()
 		}
@@ -285,7 +248,7 @@ func (s *nodeSpec) startContainerd(ctx context.Context) (int, error) {
 	}
 	for _, image := range s.Images {
 		ctr := run.Cmd{Name: filepath.Join(s.Bin, "ctr"), Log: os.Stdout, Args: []string{
-			"--address", containerdSocket, "--namespace", "k8s.io", "images", "import", "--local", "--snapshotter", snapshotter, image}}
+			"--address", ContainerdSocket, "--namespace", "k8s.io", "images", "import", "--local", "--snapshotter", snapshotter, image}}
 		if err := ctr.Run(ctx); err != nil {
 			return pid, err
 		}
@@ -295,8 +258,8 @@ func (s *nodeSpec) startContainerd(ctx context.Context) (int, error) {
 
 // snapshotter is overlayfs, where the node's file system can hold it (one that is
 // an overlay itself cannot), else plain copies.
-func (s *nodeSpec) snapshotter() string {
-	dir := s.Node.path("overlay-probe")
+func (s *Spec) snapshotter() string {
+	dir := s.Node.Path("overlay-probe")
 	defer os.RemoveAll(dir)
 	for _, d := range []string{"lower", "upper", "work", "merged"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {

@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"cmp"
@@ -59,8 +59,8 @@ func (i Image) write(ctx context.Context, file string) (err error) {
 	return err
 }
 
-// sum adds all that the image is made of to a hash.
-func (i Image) sum(h hash.Hash) error {
+// Sum adds all that the image is made of to a hash.
+func (i Image) Sum(h hash.Hash) error {
 	if err := json.NewEncoder(h).Encode(i); err != nil {
 		return err
 	}
@@ -78,8 +78,8 @@ func (i Image) sum(h hash.Hash) error {
 	return nil
 }
 
-// writeImages writes all images into a folder and returns the tarballs.
-func writeImages(ctx context.Context, images []Image, dir string) ([]string, error) {
+// WriteImages writes all images into a folder and returns the tarballs.
+func WriteImages(ctx context.Context, images []Image, dir string) ([]string, error) {
 	var tarballs []string
 	for n, i := range images {
 		tarball := filepath.Join(dir, fmt.Sprintf("%d.tar", n))
