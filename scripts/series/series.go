@@ -4,18 +4,19 @@ package series
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // ListName is the file with the names of the patches, one a line, in order.
@@ -106,8 +107,6 @@ func Read(dir string) ([]Patch, error) {
 	return patches, nil
 }
 
-var trailerLine = regexp.MustCompile(`^([A-Z][A-Za-z-]*): (.+)$`)
-
 // Parse parses one patch file in git's mail format.
 func Parse(name string, b []byte) (Patch, error) {
 	malformed := func(why string) error {
@@ -128,35 +127,29 @@ func Parse(name string, b []byte) (Patch, error) {
 		return Patch{}, malformed("no subject")
 	}
 	p := Patch{Name: name, Bytes: b, Files: files, Subject: header.Title}
-	p.Body, p.Trailers = splitTrailers(header.Body)
-	return p, nil
+	p.Body, p.Trailers, err = splitTrailers(header.Title, header.Body)
+	return p, err
 }
 
-// splitTrailers takes the last paragraph as trailers where all its lines are.
-// A line that starts with a blank continues the one before.
-func splitTrailers(message string) (string, map[string][]string) {
+// splitTrailers returns a commit's message without its trailers, and these, as git
+// understands them.
+func splitTrailers(subject, body string) (string, map[string][]string, error) {
+	message := subject + "\n\n" + strings.TrimSpace(body) + "\n"
+	out, err := run.Cmd{Name: "git", Args: []string{"interpret-trailers", "--parse", "--no-divider"}, Stdin: strings.NewReader(message),
+		Env: []string{"GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1"}}.Output(context.Background())
+	if err != nil {
+		return "", nil, err
+	}
 	trailers := map[string][]string{}
-	message = strings.TrimSpace(message)
-	body, last := "", message
-	if i := strings.LastIndex(message, "\n\n"); i >= 0 {
-		body, last = message[:i], message[i+2:]
+	for line := range strings.Lines(string(out)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		trailers[key] = append(trailers[key], value)
 	}
-	key := ""
-	for line := range strings.Lines(last) {
-		line = strings.TrimRight(line, "\n")
-		if m := trailerLine.FindStringSubmatch(line); m != nil {
-			key = m[1]
-			trailers[key] = append(trailers[key], m[2])
-			continue
-		}
-		if key != "" && strings.HasPrefix(line, " ") {
-			v := trailers[key]
-			v[len(v)-1] += " " + strings.TrimSpace(line)
-			continue
-		}
-		return message, map[string][]string{}
+	body = strings.TrimSpace(body)
+	if len(trailers) > 0 {
+		body = strings.TrimSpace(body[:strings.LastIndex("\n\n"+body, "\n\n")])
 	}
-	return strings.TrimSpace(body), trailers
+	return body, trailers, nil
 }
 
 // Paths returns every path that the patches touch, once, in order of first touch.
