@@ -1,0 +1,166 @@
+/*
+Copyright The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package storagecapacity
+
+import (
+	"context"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/test/e2e/framework"
+	e2eskipper "k8s.io/kubernetes/test/e2e/framework/skipper"
+	"k8s.io/kubernetes/test/e2e/storage/utils"
+	admissionapi "k8s.io/pod-security-admission/api"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+)
+
+// The volumes of these specs are moved with their data, so the driver has to keep the
+// contract of CSIDriver.spec.volumeRebuilding, and to unset the node affinity of volumes.
+var _ = utils.SIGDescribe("CSIStorageCapacity rescheduling", framework.WithFeatureGate(features.CSIStorageCapacityV2), framework.WithFeatureGate(features.MutablePVNodeAffinity), framework.WithSerial(), framework.WithDisruptive(), func() {
+	f := framework.NewDefaultFramework("capacity-rescheduling")
+	f.NamespacePodSecurityLevel = admissionapi.LevelBaseline
+
+	ginkgo.It("should move the volume of a drained node to one that has room, as soon as there is one", func(ctx context.Context) {
+		d := newRebuildingDriver(ctx, f, 2)
+		size := d.largestVolume()
+		db := startDatabase(ctx, d, d.class.Name, size)
+		others, users := d.fillOthers(ctx, size, db.home)
+
+		pod := db.drain(ctx, db.home)
+		expectRefusedAfter(ctx, f, pod, db.home, refusal(len(others), notEnoughSpace), refusal(1, unschedulableNodes))
+		gomega.Expect(db.sentTo(ctx)).To(gomega.Equal(db.home), "node to which the claim was sent")
+		db.expectRescheduled(ctx, 0)
+
+		ginkgo.By("making room on node " + others[0])
+		d.remove(ctx, users[0])
+		db.expectOn(ctx, pod, others[0])
+		gomega.Expect(db.sentTo(ctx)).To(gomega.Equal(others[0]), "node to which the claim was sent")
+		db.expectRescheduled(ctx, 1)
+		d.expectNoFailedProvisioning(ctx)
+	})
+
+	ginkgo.It("should leave the volume where it is if its node can be used again before there is room elsewhere", func(ctx context.Context) {
+		d := newRebuildingDriver(ctx, f, 2)
+		size := d.largestVolume()
+		db := startDatabase(ctx, d, d.class.Name, size)
+		others, _ := d.fillOthers(ctx, size, db.home)
+
+		pod := db.drain(ctx, db.home)
+		expectRefusedAfter(ctx, f, pod, db.home, refusal(len(others), notEnoughSpace), refusal(1, unschedulableNodes))
+
+		setUnschedulable(ctx, f, db.home, false)
+		db.expectOn(ctx, pod, db.home)
+		gomega.Expect(db.sentTo(ctx)).To(gomega.Equal(db.home), "node to which the claim was sent")
+		db.expectRescheduled(ctx, 0)
+	})
+
+	ginkgo.It("should ask for room only when no node with a copy of the volume can be used", func(ctx context.Context) {
+		d := newRebuildingDriver(ctx, f, maxNodes)
+		size := d.largestVolume()
+		db := d.startReplicatedDatabase(ctx, size)
+		copies, err := db.reachableFrom(ctx)
+		framework.ExpectNoError(err, "get the node affinity of the volume")
+		isCopy := func(node string) bool { return slices.Contains(copies, node) }
+		gomega.Expect(isCopy(db.home)).To(gomega.BeTrueBecause("the volume is used on %s, its copies are on %q", db.home, copies))
+		_, users := d.fillOthers(ctx, size, copies...)
+		second := copies[(slices.Index(copies, db.home)+1)%len(copies)]
+		last := slices.DeleteFunc(slices.Clone(d.nodes), isCopy)[0]
+
+		ginkgo.By("draining a node with a copy: the other copy needs no room")
+		db.expectOn(ctx, db.drain(ctx, db.home), second)
+		db.expectRescheduled(ctx, 0)
+
+		pod := db.drain(ctx, second)
+		expectRefusedAfter(ctx, f, pod, db.home, refusal(1, notEnoughSpace), refusal(len(copies), unschedulableNodes))
+
+		ginkgo.By("making room on node " + last)
+		d.remove(ctx, users[0])
+		db.expectOn(ctx, pod, last)
+		gomega.Expect(db.sentTo(ctx)).To(gomega.Equal(last), "node to which the claim was sent")
+		db.expectRescheduled(ctx, 1)
+		d.expectNoFailedProvisioning(ctx)
+	})
+})
+
+// newRebuildingDriver is newTestDriver for a driver that can move volumes.
+func newRebuildingDriver(ctx context.Context, f *framework.Framework, needNodes int) *testDriver {
+	ginkgo.GinkgoHelper()
+	d := newTestDriver(ctx, f, needNodes)
+	// Without the feature, the API server has nothing in the field.
+	if rebuilds := d.object.Spec.VolumeRebuilding; rebuilds != nil && !*rebuilds {
+		e2eskipper.Skipf("driver %s does not rebuild volumes on other nodes", d.object.Name)
+	}
+	return d
+}
+
+// fillOthers takes the room for a volume on each node but some. It returns the nodes and
+// the pods that use them.
+func (d *testDriver) fillOthers(ctx context.Context, volume resource.Quantity, but ...string) (nodes []string, users []*v1.Pod) {
+	ginkgo.GinkgoHelper()
+	for _, node := range d.nodes {
+		if !slices.Contains(but, node) {
+			nodes, users = append(nodes, node), append(users, d.fill(ctx, node, volume))
+		}
+	}
+	return nodes, users
+}
+
+// startReplicatedDatabase starts a database whose volume two nodes keep. What parameters
+// a class needs for that, only its author knows, so all classes of the driver are tried.
+func (d *testDriver) startReplicatedDatabase(ctx context.Context, size resource.Quantity) *database {
+	ginkgo.GinkgoHelper()
+	classes, err := d.f.ClientSet.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
+	framework.ExpectNoError(err, "list StorageClasses")
+	for _, class := range classes.Items {
+		waits := class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+		if class.Provisioner != d.object.Name || class.Name == d.class.Name || !waits || !d.hasRoom(ctx, class.Name, size) {
+			continue
+		}
+		db := startDatabase(ctx, d, class.Name, size)
+		copies, err := db.reachableFrom(ctx)
+		framework.ExpectNoError(err, "get the node affinity of the volume")
+		if len(copies) == 2 {
+			return db
+		}
+		d.release(ctx)
+	}
+	e2eskipper.Skipf("no StorageClass of driver %s whose volumes two nodes keep", d.object.Name)
+	return nil
+}
+
+// hasRoom returns whether each node has room for a volume of another class of the driver.
+func (d *testDriver) hasRoom(ctx context.Context, class string, size resource.Quantity) bool {
+	ginkgo.GinkgoHelper()
+	other := *d
+	other.class = &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}}
+	pools, err := other.getPools(ctx)
+	if err != nil {
+		return false
+	}
+	for _, p := range pools {
+		if p[0] < size.Value() {
+			return false
+		}
+	}
+	return true
+}

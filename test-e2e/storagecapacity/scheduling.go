@@ -1,0 +1,158 @@
+/*
+Copyright The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package storagecapacity
+
+import (
+	"context"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/test/e2e/framework"
+	e2epod "k8s.io/kubernetes/test/e2e/framework/pod"
+	e2epv "k8s.io/kubernetes/test/e2e/framework/pv"
+	"k8s.io/kubernetes/test/e2e/storage/utils"
+	admissionapi "k8s.io/pod-security-admission/api"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+)
+
+var _ = utils.SIGDescribe("CSIStorageCapacity pools scheduling", framework.WithFeatureGate(features.CSIStorageCapacityV2), func() {
+	f := framework.NewDefaultFramework("capacity-pools")
+	f.NamespacePodSecurityLevel = admissionapi.LevelBaseline
+
+	// The examples of the KEP's first story, and one that needs an exact search: a volume
+	// of 6Gi must not be put into the pool that it fills best.
+	type poolsTest struct {
+		capacity string
+		pools    []string
+		volumes  []string
+		// grown is what one node publishes later, with room for the volumes.
+		grown []string
+	}
+	ginkgo.DescribeTable("should evaluate all volumes of a pod together", func(ctx context.Context, test poolsTest) {
+		class := newOwnClass(ctx, f, 1)
+		class.publishAll(ctx, test.capacity, test.pools...)
+		claims := class.createClaims(ctx, test.volumes...)
+		pod := class.createPod(ctx, claims...)
+		expectRefused(ctx, f, pod, refusal(len(class.nodes), notEnoughSpace))
+
+		class.publish(ctx, class.nodes[0], test.capacity, test.grown...)
+		expectSelected(ctx, f, pod, class.nodes[0], claims...)
+	},
+		ginkgo.Entry("two volumes, one pool with room for either", poolsTest{"100Gi", []string{"100Gi"}, []string{"100Gi", "100Gi"}, []string{"100Gi", "100Gi"}}),
+		ginkgo.Entry("a volume larger than each of three pools", poolsTest{"300Gi", []string{"100Gi", "100Gi", "100Gi"}, []string{"120Gi"}, []string{"100Gi", "120Gi"}}),
+		ginkgo.Entry("four volumes, three pools", poolsTest{"300Gi", []string{"100Gi", "100Gi", "100Gi"}, []string{"80Gi", "80Gi", "80Gi", "80Gi"}, []string{"100Gi", "100Gi", "100Gi", "80Gi"}}),
+		ginkgo.Entry("volumes that fit in one way only", poolsTest{"21Gi", []string{"9Gi", "12Gi"}, []string{"6Gi", "5Gi", "5Gi", "5Gi"}, []string{"10Gi", "11Gi"}}),
+	)
+
+	type staticTest struct {
+		preBound bool
+		// refusedElsewhere is said of the nodes that cannot reach the static volume.
+		refusedElsewhere string
+	}
+	ginkgo.DescribeTable("should ask for room for the new volumes only, besides a static one", func(ctx context.Context, test staticTest) {
+		const static, pool = "500Gi", "100Gi"
+		class := newOwnClass(ctx, f, 2)
+		class.publishAll(ctx, pool, pool)
+		home := class.nodes[0]
+		volume := createStaticVolume(ctx, class, home, static)
+		staticClaim := class.createClaims(ctx, static)[0]
+		if test.preBound {
+			staticClaim = bindStaticVolume(ctx, f, volume, staticClaim)
+		}
+
+		refused := class.createPod(ctx, append(class.createClaims(ctx, "60Gi", "60Gi"), staticClaim)...)
+		if test.refusedElsewhere == notEnoughSpace {
+			expectRefused(ctx, f, refused, refusal(len(class.nodes), notEnoughSpace))
+		} else {
+			expectRefused(ctx, f, refused, refusal(1, notEnoughSpace), refusal(len(class.nodes)-1, test.refusedElsewhere))
+		}
+		framework.ExpectNoError(e2epod.DeletePodWithWait(ctx, f.ClientSet, refused))
+
+		claims := class.createClaims(ctx, "60Gi", "40Gi")
+		expectSelected(ctx, f, class.createPod(ctx, append(claims, staticClaim)...), home, claims...)
+		framework.ExpectNoError(e2epv.WaitForPersistentVolumeClaimPhase(ctx, v1.ClaimBound, f.ClientSet, f.Namespace.Name, staticClaim.Name, poll, f.Timeouts.ClaimProvisionShort))
+		staticClaim, err := f.ClientSet.CoreV1().PersistentVolumeClaims(f.Namespace.Name).Get(ctx, staticClaim.Name, metav1.GetOptions{})
+		framework.ExpectNoError(err, "get claim")
+		gomega.Expect(staticClaim.Spec.VolumeName).To(gomega.Equal(volume.Name))
+	},
+		ginkgo.Entry("that is available", staticTest{refusedElsewhere: notEnoughSpace}),
+		ginkgo.Entry("that is bound already", staticTest{preBound: true, refusedElsewhere: otherNodesVolume}),
+	)
+
+	ginkgo.It("should prefer the node with the largest sum of pools", framework.WithFeatureGate(features.StorageCapacityScoring), func(ctx context.Context) {
+		class := newOwnClass(ctx, f, 2)
+		// What capacity says is the opposite, and must not count where pools are known.
+		preferred := class.nodes[len(class.nodes)-1]
+		for _, node := range class.nodes {
+			if node != preferred {
+				class.publish(ctx, node, "1000Gi", "11Gi")
+			}
+		}
+		class.publish(ctx, preferred, "20Gi", append(slices.Repeat([]string{"11Gi"}, 100), "20Gi")...)
+
+		ginkgo.By("waiting until the scheduler knows the object that was published last")
+		last := class.createClaims(ctx, "15Gi")
+		expectSelected(ctx, f, class.createPod(ctx, last...), preferred, last...)
+
+		claims := class.createClaims(ctx, "10Gi")
+		expectSelected(ctx, f, class.createPod(ctx, claims...), preferred, claims...)
+	})
+
+	ginkgo.It("should not use capacity again before it was published again", func(ctx context.Context) {
+		const room, pods = 5, 10
+		class := newOwnClass(ctx, f, 2)
+		class.publish(ctx, class.nodes[0], "100Gi", "100Gi")
+
+		var all []*v1.Pod
+		for _, claim := range class.createClaims(ctx, slices.Repeat([]string{"20Gi"}, pods)...) {
+			all = append(all, class.createPod(ctx, claim))
+		}
+		expectSplit(ctx, f, all, room, refusal(1, capacityReserved), refusal(len(class.nodes)-1, notEnoughSpace))
+	})
+})
+
+// createStaticVolume creates a volume that only one node can reach.
+func createStaticVolume(ctx context.Context, class *ownClass, node, size string) *v1.PersistentVolume {
+	ginkgo.GinkgoHelper()
+	client := class.f.ClientSet
+	volume := e2epv.MakePersistentVolume(e2epv.PersistentVolumeConfig{
+		PVSource:         v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: class.name, VolumeHandle: class.f.UniqueName}},
+		Capacity:         size,
+		StorageClassName: class.name,
+		NodeAffinity: &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+			MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{class.hostname(ctx, node)}}},
+		}}}},
+	})
+	volume, err := e2epv.CreatePV(ctx, client, class.f.Timeouts, volume)
+	framework.ExpectNoError(err, "create volume")
+	ginkgo.DeferCleanup(framework.IgnoreNotFound(client.CoreV1().PersistentVolumes().Delete), volume.Name, metav1.DeleteOptions{})
+	return volume
+}
+
+// bindStaticVolume binds a volume to a claim, as a user does who knows both.
+func bindStaticVolume(ctx context.Context, f *framework.Framework, volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) *v1.PersistentVolumeClaim {
+	ginkgo.GinkgoHelper()
+	claim.Spec.VolumeName = volume.Name
+	claim, err := f.ClientSet.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, claim, metav1.UpdateOptions{})
+	framework.ExpectNoError(err, "name the volume in the claim")
+	framework.ExpectNoError(e2epv.WaitForPersistentVolumeClaimPhase(ctx, v1.ClaimBound, f.ClientSet, claim.Namespace, claim.Name, poll, f.Timeouts.ClaimProvisionShort))
+	return claim
+}
