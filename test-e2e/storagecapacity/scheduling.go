@@ -62,28 +62,20 @@ var _ = utils.SIGDescribe("CSIStorageCapacity pools scheduling", framework.WithF
 		ginkgo.Entry("volumes that fit in one way only", poolsTest{"21Gi", []string{"9Gi", "12Gi"}, []string{"6Gi", "5Gi", "5Gi", "5Gi"}, []string{"10Gi", "11Gi"}}),
 	)
 
-	type staticTest struct {
-		preBound bool
-		// refusedElsewhere is said of the nodes that cannot reach the static volume.
-		refusedElsewhere string
-	}
-	ginkgo.DescribeTable("should ask for room for the new volumes only, besides a static one", func(ctx context.Context, test staticTest) {
+	ginkgo.DescribeTable("should ask for room for the new volumes only, besides a static one", func(ctx context.Context, preBound bool) {
 		const static, pool = "500Gi", "100Gi"
 		class := newOwnClass(ctx, f, 2)
 		class.publishAll(ctx, pool, pool)
 		home := class.nodes[0]
 		volume := createStaticVolume(ctx, class, home, static)
-		staticClaim := class.createClaims(ctx, static)[0]
-		if test.preBound {
-			staticClaim = bindStaticVolume(ctx, f, volume, staticClaim)
-		}
+		staticClaim := createStaticClaim(ctx, class, volume, preBound)
 
 		refused := class.createPod(ctx, append(class.createClaims(ctx, "60Gi", "60Gi"), staticClaim)...)
-		if test.refusedElsewhere == notEnoughSpace {
-			expectRefused(ctx, f, refused, refusal(len(class.nodes), notEnoughSpace))
-		} else {
-			expectRefused(ctx, f, refused, refusal(1, notEnoughSpace), refusal(len(class.nodes)-1, test.refusedElsewhere))
+		refusals := []string{refusal(len(class.nodes), notEnoughSpace)}
+		if preBound {
+			refusals = append(refusals, refusal(len(class.nodes)-1, otherNodesVolume))
 		}
+		expectRefused(ctx, f, refused, refusals...)
 		framework.ExpectNoError(e2epod.DeletePodWithWait(ctx, f.ClientSet, refused))
 
 		claims := class.createClaims(ctx, "60Gi", "40Gi")
@@ -93,8 +85,8 @@ var _ = utils.SIGDescribe("CSIStorageCapacity pools scheduling", framework.WithF
 		framework.ExpectNoError(err, "get claim")
 		gomega.Expect(staticClaim.Spec.VolumeName).To(gomega.Equal(volume.Name))
 	},
-		ginkgo.Entry("that is available", staticTest{refusedElsewhere: notEnoughSpace}),
-		ginkgo.Entry("that is bound already", staticTest{preBound: true, refusedElsewhere: otherNodesVolume}),
+		ginkgo.Entry("that is available", false),
+		ginkgo.Entry("that is bound already", true),
 	)
 
 	ginkgo.It("should prefer the node with the largest sum of pools", framework.WithFeatureGate(features.StorageCapacityScoring), func(ctx context.Context) {
@@ -103,16 +95,16 @@ var _ = utils.SIGDescribe("CSIStorageCapacity pools scheduling", framework.WithF
 		preferred := class.nodes[len(class.nodes)-1]
 		for _, node := range class.nodes {
 			if node != preferred {
-				class.publish(ctx, node, "1000Gi", "11Gi")
+				class.publish(ctx, node, "5000Gi", "30Gi")
 			}
 		}
-		class.publish(ctx, preferred, "20Gi", append(slices.Repeat([]string{"11Gi"}, 100), "20Gi")...)
+		class.publish(ctx, preferred, "100Gi", slices.Repeat([]string{"100Gi"}, 10)...)
 
 		ginkgo.By("waiting until the scheduler knows the object that was published last")
-		last := class.createClaims(ctx, "15Gi")
+		last := class.createClaims(ctx, "40Gi")
 		expectSelected(ctx, f, class.createPod(ctx, last...), preferred, last...)
 
-		claims := class.createClaims(ctx, "10Gi")
+		claims := class.createClaims(ctx, "20Gi")
 		expectSelected(ctx, f, class.createPod(ctx, claims...), preferred, claims...)
 	})
 
@@ -129,6 +121,10 @@ var _ = utils.SIGDescribe("CSIStorageCapacity pools scheduling", framework.WithF
 	})
 })
 
+// staticModes are access modes that no other claim asks for, so that no other claim gets a
+// static volume.
+var staticModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteMany}
+
 // createStaticVolume creates a volume that only one node can reach.
 func createStaticVolume(ctx context.Context, class *ownClass, node, size string) *v1.PersistentVolume {
 	ginkgo.GinkgoHelper()
@@ -137,6 +133,7 @@ func createStaticVolume(ctx context.Context, class *ownClass, node, size string)
 		PVSource:         v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: class.name, VolumeHandle: class.f.UniqueName}},
 		Capacity:         size,
 		StorageClassName: class.name,
+		AccessModes:      staticModes,
 		NodeAffinity: &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
 			MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{class.hostname(ctx, node)}}},
 		}}}},
@@ -147,12 +144,20 @@ func createStaticVolume(ctx context.Context, class *ownClass, node, size string)
 	return volume
 }
 
-// bindStaticVolume binds a volume to a claim, as a user does who knows both.
-func bindStaticVolume(ctx context.Context, f *framework.Framework, volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) *v1.PersistentVolumeClaim {
+// createStaticClaim creates a claim that fits a static volume. If it is bound already, no
+// pod has to be scheduled for that.
+func createStaticClaim(ctx context.Context, class *ownClass, volume *v1.PersistentVolume, bound bool) *v1.PersistentVolumeClaim {
 	ginkgo.GinkgoHelper()
-	claim.Spec.VolumeName = volume.Name
-	claim, err := f.ClientSet.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, claim, metav1.UpdateOptions{})
-	framework.ExpectNoError(err, "name the volume in the claim")
-	framework.ExpectNoError(e2epv.WaitForPersistentVolumeClaimPhase(ctx, v1.ClaimBound, f.ClientSet, claim.Namespace, claim.Name, poll, f.Timeouts.ClaimProvisionShort))
+	client, namespace := class.f.ClientSet, class.f.Namespace.Name
+	claim := e2epv.MakePersistentVolumeClaim(e2epv.PersistentVolumeClaimConfig{
+		ClaimSize: volume.Spec.Capacity.Storage().String(), StorageClassName: &class.name, AccessModes: staticModes}, namespace)
+	if bound {
+		claim.Spec.VolumeName = volume.Name
+	}
+	claim, err := e2epv.CreatePVC(ctx, client, namespace, claim)
+	framework.ExpectNoError(err, "create claim")
+	if bound {
+		framework.ExpectNoError(e2epv.WaitForPersistentVolumeClaimPhase(ctx, v1.ClaimBound, client, namespace, claim.Name, poll, class.f.Timeouts.ClaimProvisionShort))
+	}
 	return claim
 }
