@@ -1,0 +1,64 @@
+package api
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestStoryManifests checks that the API server takes the manifests of the KEP's stories
+// as they are. What becomes of the stories is in test-e2e/storagecapacity.
+func TestStoryManifests(t *testing.T) {
+	c := connect(t)
+	for _, story := range []string{"story-1", "story-2", "story-3"} {
+		c.mustKubectl(t, c.readExample(t, story+".yaml", story), "apply", "--dry-run=server", "--validate=strict", "-f", "-")
+	}
+}
+
+// readExample returns a file of docs/examples. Names that contain one of those
+// to replace get this test's suffix.
+func (c *cluster) readExample(t *testing.T, file string, names ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(root, "docs", "examples", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var replace []string
+	for _, name := range names {
+		replace = append(replace, name, name+"-"+c.Suffix)
+	}
+	return strings.NewReplacer(replace...).Replace(string(b))
+}
+
+// example returns the example of the README, with names that are this test's own.
+func (c *cluster) example(t *testing.T) (manifest, driver, capacity string) {
+	t.Helper()
+	manifest = c.readExample(t, "three-pools.yaml", "pools", "three-pools")
+	return manifest, "pools-" + c.Suffix + ".csi.example.com", "three-pools-" + c.Suffix + "-node1"
+}
+
+// applyExample applies the example, and removes what has no namespace.
+func (c *cluster) applyExample(t *testing.T) (driver, capacity string) {
+	t.Helper()
+	manifest, driver, capacity := c.example(t)
+	c.mustKubectl(t, manifest, "apply", "-f", "-")
+	c.removeDriver(t, driver, "three-pools-"+c.Suffix)
+	return driver, capacity
+}
+
+// removeDriver removes what a driver has outside of namespaces, when the test has
+// ended.
+func (c *cluster) removeDriver(t *testing.T, driver string, classes ...string) {
+	c.cleanup(t, "driver "+driver, func(ctx context.Context) error {
+		for _, class := range classes {
+			if err := c.StorageV1().StorageClasses().Delete(ctx, class, metav1.DeleteOptions{}); err != nil {
+				return err
+			}
+		}
+		return c.StorageV1().CSIDrivers().Delete(ctx, driver, metav1.DeleteOptions{})
+	})
+}
