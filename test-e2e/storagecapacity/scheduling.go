@@ -46,7 +46,7 @@ var _ = utils.SIGDescribe("CSIStorageCapacity pools scheduling", framework.WithF
 		// grown is what one node publishes later, with room for the volumes.
 		grown []string
 	}
-	ginkgo.DescribeTable("should evaluate all volumes of a pod together", func(ctx context.Context, test poolsTest) {
+	ginkgo.DescribeTable("should evaluate all volumes of a pod together:", func(ctx context.Context, test poolsTest) {
 		class := newOwnClass(ctx, f, 1)
 		class.publishAll(ctx, test.capacity, test.pools...)
 		claims := class.createClaims(ctx, test.volumes...)
@@ -62,7 +62,7 @@ var _ = utils.SIGDescribe("CSIStorageCapacity pools scheduling", framework.WithF
 		ginkgo.Entry("volumes that fit in one way only", poolsTest{"21Gi", []string{"9Gi", "12Gi"}, []string{"6Gi", "5Gi", "5Gi", "5Gi"}, []string{"10Gi", "11Gi"}}),
 	)
 
-	ginkgo.DescribeTable("should ask for room for the new volumes only, besides a static one", func(ctx context.Context, preBound bool) {
+	ginkgo.DescribeTable("should ask for room for new volumes only, besides a static one", func(ctx context.Context, preBound bool) {
 		const static, pool = "500Gi", "100Gi"
 		class := newOwnClass(ctx, f, 2)
 		class.publishAll(ctx, pool, pool)
