@@ -54,7 +54,7 @@ unless test-e2e/suite/skipped.yaml says why. docs/e2e.md says more.`,
 const e2eNodes = 3
 
 // SpecProcs is how many specs run side by side: they wait more than they compute.
-const SpecProcs = 4
+const SpecProcs = 8
 
 // E2E runs the end-to-end tests on a local cluster, with the reference driver: those of
 // kubectl, our specs and upstream's. A cluster that runs already is used and left alone;
