@@ -59,29 +59,27 @@ func targetGates(list gates.List, target string) string {
 	return strings.Join(values, ",")
 }
 
-// prepareSpecs builds what specs need on a target, and adds it to the options of the
-// cluster.
-func (a *App) prepareSpecs(ctx context.Context, target string, o *cluster.Options) error {
+// prepareSpecs adds to the options of the cluster what specs need on a target, and
+// returns what has to be built for them.
+func (a *App) prepareSpecs(ctx context.Context, target string, o *cluster.Options) (build []progress.Task, err error) {
 	list, err := gates.Read(a.WS.Gates())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o.Gates = targetGates(list, target)
-	tasks := a.apply()
 	components := a.WS.Components()
 	if target == stock {
 		components = a.WS.StockComponents()
 		o.Components = components
-		tasks = append(tasks, progress.Task{Name: "build the stock components", Do: a.buildStockComponents},
+		build = append(build, progress.Task{Name: "build the stock components", Do: a.buildStockComponents},
 			progress.Task{Name: "build the stock provisioner", Do: a.buildStockProvisioner})
 	}
-	tasks = append(tasks, progress.Task{Name: "build the specs and their images", Do: a.buildSpecs},
-		progress.Task{Name: "images of the specs", Do: func(ctx context.Context, s *progress.Step) error {
-			images, err := a.specImages(ctx, components, s)
-			o.Images = append(o.Images, images...)
-			return err
-		}})
-	return a.do(ctx, "e2e", tasks...)
+	err = a.do(ctx, "e2e", a.apply(progress.Task{Name: "images of the specs", Do: func(ctx context.Context, s *progress.Step) error {
+		images, err := a.specImages(ctx, components, s)
+		o.Images = append(o.Images, images...)
+		return err
+	}})...)
+	return append(build, progress.Task{Name: "build the specs and what they run", Do: a.buildSpecs}), err
 }
 
 // buildStockComponents fills the folder of stock components. What the series does not

@@ -35,6 +35,11 @@ func clusterFlags(c *cobra.Command, o *cluster.Options) {
 // Up applies the series, builds the components, and brings up a local cluster, with a
 // driver unless that is "". Gates that are not chosen are those of feature-gates.yaml.
 func (a *App) Up(ctx context.Context, options cluster.Options, driver string) error {
+	return a.up(ctx, options, driver)
+}
+
+// up is [App.Up] with more to build, after the components.
+func (a *App) up(ctx context.Context, options cluster.Options, driver string, further ...progress.Task) error {
 	if err := checkDriver(driver); err != nil {
 		return err
 	}
@@ -70,7 +75,7 @@ func (a *App) Up(ctx context.Context, options cluster.Options, driver string) er
 	if err := checkDriverMode(driver, plan.Mode); err != nil {
 		return err
 	}
-	if err := r.Run(ctx, a.apply(build...)...); err != nil {
+	if err := r.Run(ctx, a.apply(append(build, further...)...)...); err != nil {
 		return err
 	}
 	if err := cluster.Tools(ctx, a.WS, plan, r); err != nil {
