@@ -57,11 +57,13 @@ func TestRegister(t *testing.T) {
 	free.Close()
 	o := options{csi: startDriver(t), kubelet: "/var/lib/kubelet/plugins/d/csi.sock", registration: t.TempDir(), http: address, timeout: time.Second}
 	kubelet, ended := startRegistrar(t, o)
-	info, err := kubelet.GetInfo(t.Context(), &registerapi.InfoRequest{}, grpc.WaitForReady(true))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	info, err := kubelet.GetInfo(ctx, &registerapi.InfoRequest{}, grpc.WaitForReady(true))
 	if err != nil || info.Name != "d" || info.Endpoint != o.kubelet || info.Type != registerapi.CSIPlugin {
 		t.Fatalf("GetInfo: %v, %v", info, err)
 	}
-	if _, err := kubelet.NotifyRegistrationStatus(t.Context(), &registerapi.RegistrationStatus{PluginRegistered: true}); err != nil {
+	if _, err := kubelet.NotifyRegistrationStatus(ctx, &registerapi.RegistrationStatus{PluginRegistered: true}); err != nil {
 		t.Fatal(err)
 	}
 	response, err := http.Get("http://" + address + "/healthz")
@@ -72,10 +74,10 @@ func TestRegister(t *testing.T) {
 	if response.StatusCode != http.StatusOK {
 		t.Errorf("/healthz: %s", response.Status)
 	}
-	if _, err := kubelet.NotifyRegistrationStatus(t.Context(), &registerapi.RegistrationStatus{Error: "no"}); err != nil {
+	if _, err := kubelet.NotifyRegistrationStatus(ctx, &registerapi.RegistrationStatus{Error: "too old"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "no") {
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "too old") {
 		t.Errorf("refused by the kubelet, it ends with %v", err)
 	}
 }

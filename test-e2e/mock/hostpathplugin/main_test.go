@@ -84,16 +84,18 @@ func TestMockDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer connection.Close()
-	info, err := csi.NewIdentityClient(connection).GetPluginInfo(t.Context(), &csi.GetPluginInfoRequest{}, grpc.WaitForReady(true))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	info, err := csi.NewIdentityClient(connection).GetPluginInfo(ctx, &csi.GetPluginInfoRequest{}, grpc.WaitForReady(true))
 	if err != nil || info.Name != "d" {
 		t.Errorf("plugin %v, %v, want d", info, err)
 	}
-	node, err := csi.NewNodeClient(connection).NodeGetInfo(t.Context(), &csi.NodeGetInfoRequest{})
+	node, err := csi.NewNodeClient(connection).NodeGetInfo(ctx, &csi.NodeGetInfoRequest{})
 	if err != nil || len(node.AccessibleTopology.GetSegments()) != 1 {
 		t.Errorf("node %v, %v, want a topology", node, err)
 	}
 	attaches := func() (found bool) {
-		response, err := csi.NewControllerClient(connection).ControllerGetCapabilities(t.Context(), &csi.ControllerGetCapabilitiesRequest{})
+		response, err := csi.NewControllerClient(connection).ControllerGetCapabilities(ctx, &csi.ControllerGetCapabilitiesRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}
