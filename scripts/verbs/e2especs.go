@@ -115,8 +115,11 @@ func (r *specRun) run(ctx context.Context, part string, ours bool, s *progress.S
 		s.Sayf("none")
 		return nil
 	}
-	arguments := append([]string{"--procs=" + fmt.Sprint(r.options.Procs), "--no-color", "--timeout=3h", filepath.Join(r.app.WS.Components(), specProgram), "--"},
-		r.program(part, "--ginkgo.focus="+specs.Focus(chosen))...)
+	program := r.program(part, "--ginkgo.focus="+specs.Focus(chosen))
+	if ours && r.target != gateOn {
+		program = append(program, "--short-timeouts")
+	}
+	arguments := append([]string{"--procs=" + fmt.Sprint(r.options.Procs), "--no-color", "--timeout=3h", filepath.Join(r.app.WS.Components(), specProgram), "--"}, program...)
 	ginkgo := run.Cmd{Name: filepath.Join(r.app.WS.Bin(), "ginkgo"), Args: arguments, Dir: r.app.WS.Work, Log: s.Log,
 		Env: []string{r.app.binPath(), "CAPACITYV2_TARGET=" + r.target}}
 	failed := ginkgo.Run(ctx)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"k8s.io/component-base/version"
 	"k8s.io/kubernetes/test/e2e"
@@ -29,6 +30,7 @@ import (
 
 func TestMain(m *testing.M) {
 	showVersion := flag.Bool("version", false, "Displays version information.")
+	short := flag.Bool("short-timeouts", false, "Gives up on pods and claims sooner, for clusters on which specs have to fail.")
 	config.CopyFlags(config.Flags, flag.CommandLine)
 	framework.RegisterCommonFlags(flag.CommandLine)
 	framework.RegisterClusterFlags(flag.CommandLine)
@@ -41,10 +43,18 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "arguments that are no flags: %q\n", flag.Args())
 		os.Exit(2)
 	}
+	if *short {
+		framework.NewFrameworkExtensions = append(framework.NewFrameworkExtensions, shorten)
+	}
 	testfiles.AddFileSource(manifests.GetE2ETestingManifestsFS())
 	testfiles.AddFileSource(fixtures.GetTestFixturesFS())
 	framework.AfterReadingAllFlags(&framework.TestContext)
 	os.Exit(m.Run())
+}
+
+// shorten leaves several times as long as it takes where specs pass.
+func shorten(f *framework.Framework) {
+	f.Timeouts.PodStartShort, f.Timeouts.ClaimProvisionShort = 40*time.Second, 30*time.Second
 }
 
 func TestE2E(t *testing.T) { e2e.RunE2ETests(t) }
