@@ -94,17 +94,17 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	var tasks []progress.Task
+	var errs []error
 	if target == gateOn && o.Focus == "" {
-		tasks = append(tasks, progress.Task{Name: "tests with kubectl", Do: func(ctx context.Context, s *progress.Step) error {
+		errs = append(errs, a.do(ctx, "e2e", progress.Task{Name: "tests with kubectl", Do: func(ctx context.Context, s *progress.Step) error {
 			return a.testKubectl(ctx, st, driver, o.Cluster, s)
-		}})
+		}}))
 	}
-	if driver != "" {
+	if driver != "" && ctx.Err() == nil {
 		run := &specRun{app: a, status: st, target: target, focus: focus, options: o}
-		tasks = append(tasks, run.tasks()...)
+		errs = append(errs, a.do(ctx, "e2e", run.tasks()...))
 	}
-	return a.do(ctx, "e2e", tasks...)
+	return errors.Join(errs...)
 }
 
 // testKubectl runs the tests that are plain Go.
