@@ -35,6 +35,7 @@ import (
 	e2econfig "k8s.io/kubernetes/test/e2e/framework/config"
 	e2epod "k8s.io/kubernetes/test/e2e/framework/pod"
 	e2eskipper "k8s.io/kubernetes/test/e2e/framework/skipper"
+	"k8s.io/utils/ptr"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
@@ -266,12 +267,17 @@ func (d *testDriver) waitQuiet(ctx context.Context) {
 func (d *testDriver) release(ctx context.Context) {
 	ns := d.f.Namespace.Name
 	all := metav1.ListOptions{}
-	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+	background := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
+	core := d.f.ClientSet.CoreV1()
 	framework.ExpectNoError(d.f.ClientSet.AppsV1().Deployments(ns).DeleteCollection(ctx, background, all))
-	framework.ExpectNoError(d.f.ClientSet.CoreV1().Pods(ns).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, all))
-	framework.ExpectNoError(d.f.ClientSet.CoreV1().PersistentVolumeClaims(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	framework.ExpectNoError(core.Pods(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	// First the pods: a driver refuses to delete volumes that are in use, and is asked again
+	// only after a while.
+	gomega.Eventually(ctx, framework.ListObjects(core.Pods(ns).List, all)).WithTimeout(d.f.Timeouts.PodDelete).WithPolling(poll).
+		Should(gomega.HaveField("Items", gomega.BeEmpty()))
+	framework.ExpectNoError(core.PersistentVolumeClaims(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
 	gomega.Eventually(ctx, framework.HandleRetry(func(ctx context.Context) ([]string, error) {
-		volumes, err := d.f.ClientSet.CoreV1().PersistentVolumes().List(ctx, all)
+		volumes, err := core.PersistentVolumes().List(ctx, all)
 		if err != nil {
 			return nil, err
 		}
