@@ -170,6 +170,15 @@ func (d *testDriver) pools(ctx context.Context) map[string][]int64 {
 	return pools
 }
 
+// published returns all numbers that a node publishes.
+func (d *testDriver) published(ctx context.Context, node string) string {
+	ginkgo.GinkgoHelper()
+	objects, err := d.capacities(ctx)
+	framework.ExpectNoError(err, "get the capacity of driver %s", d.object.Name)
+	o := objects[node]
+	return fmt.Sprintf("capacity %v, maximum volume size %v, pools %v", o.Capacity, o.MaximumVolumeSize, o.AvailableCapacities)
+}
+
 func (d *testDriver) publishesPools(ctx context.Context) bool {
 	ginkgo.GinkgoHelper()
 	objects, err := d.capacities(ctx)
@@ -313,13 +322,14 @@ func (d *testDriver) waitRunning(ctx context.Context, pod *v1.Pod) *v1.Pod {
 func (d *testDriver) occupy(ctx context.Context, node string, sizes ...int64) *v1.Pod {
 	ginkgo.GinkgoHelper()
 	ginkgo.By(fmt.Sprintf("using %d volume(s) of node %s", len(sizes), node))
-	before := d.pools(ctx)[node]
+	before := d.published(ctx, node)
 	var quantities []resource.Quantity
 	for _, size := range sizes {
 		quantities = append(quantities, bytes(size))
 	}
 	pod := d.waitRunning(ctx, createPod(ctx, d.f, []string{node}, d.createClaims(ctx, quantities...)...))
-	d.waitPublished(ctx, node, before)
+	gomega.Eventually(ctx, d.published).WithArguments(node).WithTimeout(d.f.Timeouts.PodStartShort).WithPolling(poll).
+		ShouldNot(gomega.Equal(before), "what node %s publishes", node)
 	return pod
 }
 
@@ -333,15 +343,6 @@ func (d *testDriver) fill(ctx context.Context, node string, volume resource.Quan
 		}
 	}
 	return d.occupy(ctx, node, sizes...)
-}
-
-// waitPublished waits until a node publishes less than before.
-func (d *testDriver) waitPublished(ctx context.Context, node string, before []int64) {
-	ginkgo.GinkgoHelper()
-	gomega.Eventually(ctx, framework.HandleRetry(func(ctx context.Context) ([]int64, error) {
-		pools, err := d.getPools(ctx)
-		return pools[node], err
-	})).WithTimeout(d.f.Timeouts.PodStartShort).WithPolling(poll).ShouldNot(gomega.Equal(before), "what node %s publishes", node)
 }
 
 // remove removes a pod with its volumes.

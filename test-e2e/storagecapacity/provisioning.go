@@ -156,13 +156,13 @@ func bindReleasedVolume(ctx context.Context, d *testDriver, volume *v1.Persisten
 	ginkgo.GinkgoHelper()
 	core := d.f.ClientSet.CoreV1()
 	claim := e2epv.MakePersistentVolumeClaim(e2epv.PersistentVolumeClaimConfig{
-		ClaimSize: volume.Spec.Capacity.Storage().String(), StorageClassName: &d.class.Name}, d.f.Namespace.Name)
+		Name: "static", ClaimSize: volume.Spec.Capacity.Storage().String(), StorageClassName: &d.class.Name}, d.f.Namespace.Name)
 	claim.Spec.VolumeName = volume.Name
-	claim, err := e2epv.CreatePVC(ctx, d.f.ClientSet, d.f.Namespace.Name, claim)
-	framework.ExpectNoError(err, "create claim")
-	patch := fmt.Sprintf(`{"spec":{"claimRef":{"name":%q,"uid":%q,"resourceVersion":null}}}`, claim.Name, claim.UID)
-	_, err = core.PersistentVolumes().Patch(ctx, volume.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	patch := fmt.Sprintf(`{"spec":{"claimRef":{"name":%q,"uid":null,"resourceVersion":null}}}`, claim.Name)
+	_, err := core.PersistentVolumes().Patch(ctx, volume.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	framework.ExpectNoError(err, "name the claim in the volume")
+	claim, err = e2epv.CreatePVC(ctx, d.f.ClientSet, d.f.Namespace.Name, claim)
+	framework.ExpectNoError(err, "create claim")
 	framework.ExpectNoError(e2epv.WaitForPersistentVolumeClaimPhase(ctx, v1.ClaimBound, d.f.ClientSet, claim.Namespace, claim.Name, poll, d.f.Timeouts.ClaimProvisionShort))
 	return claim
 }
