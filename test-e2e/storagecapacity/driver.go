@@ -33,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/kubernetes/test/e2e/framework"
 	e2econfig "k8s.io/kubernetes/test/e2e/framework/config"
+	e2enode "k8s.io/kubernetes/test/e2e/framework/node"
 	e2epod "k8s.io/kubernetes/test/e2e/framework/pod"
 	e2eskipper "k8s.io/kubernetes/test/e2e/framework/skipper"
 	"k8s.io/utils/ptr"
@@ -49,7 +50,7 @@ type testDriver struct {
 	f      *framework.Framework
 	object *storagev1.CSIDriver
 	class  *storagev1.StorageClass
-	// nodes are those that the pods of the spec can use.
+	// nodes are those that the pods of the spec can use, sorted.
 	nodes []string
 	// atFirst is what was published before the spec used anything.
 	atFirst map[string][]int64
@@ -62,7 +63,7 @@ func newTestDriver(ctx context.Context, f *framework.Framework, needNodes int) *
 	ginkgo.GinkgoHelper()
 	d := &testDriver{f: f}
 	d.findClass(ctx)
-	d.nodes = someNodes(ctx, f, needNodes)
+	d.findNodes(ctx, needNodes)
 	d.waitQuiet(ctx)
 	d.atFirst = d.pools(ctx)
 	// The API server sets the field where the feature is on.
@@ -105,7 +106,27 @@ func (d *testDriver) findClass(ctx context.Context) {
 	e2eskipper.Skipf("no StorageClass with WaitForFirstConsumer of a CSI driver whose capacity is published")
 }
 
-// capacities returns the objects of the class by node.
+// findNodes sets up to maxNodes nodes that can be used and publish capacity, and skips the
+// spec if there are less than it needs.
+func (d *testDriver) findNodes(ctx context.Context, need int) {
+	ginkgo.GinkgoHelper()
+	nodes, err := e2enode.GetReadySchedulableNodes(ctx, d.f.ClientSet)
+	framework.ExpectNoError(err, "list nodes")
+	published, err := d.capacities(ctx)
+	framework.ExpectNoError(err, "get the capacity of driver %s", d.object.Name)
+	for _, node := range nodes.Items {
+		if _, ok := published[node.Name]; ok && len(d.nodes) < maxNodes {
+			d.nodes = append(d.nodes, node.Name)
+		}
+	}
+	slices.Sort(d.nodes)
+	if len(d.nodes) < need {
+		e2eskipper.Skipf("%d nodes have storage of driver %s, the spec needs %d", len(d.nodes), d.object.Name, need)
+	}
+}
+
+// capacities returns the objects of the class by node. Those that several nodes share are
+// left out.
 func (d *testDriver) capacities(ctx context.Context) (map[string]storagev1.CSIStorageCapacity, error) {
 	nodes, err := d.f.ClientSet.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -124,14 +145,15 @@ func (d *testDriver) capacities(ctx context.Context) (map[string]storagev1.CSISt
 		if err != nil {
 			return nil, err
 		}
+		var selected []string
 		for _, node := range nodes.Items {
-			if slices.Contains(d.nodes, node.Name) && selector.Matches(labels.Set(node.Labels)) {
-				byNode[node.Name] = object
+			if selector.Matches(labels.Set(node.Labels)) {
+				selected = append(selected, node.Name)
 			}
 		}
-	}
-	if len(byNode) < len(d.nodes) {
-		return nil, fmt.Errorf("capacity is published for %d of the nodes %q", len(byNode), d.nodes)
+		if len(selected) == 1 {
+			byNode[selected[0]] = object
+		}
 	}
 	return byNode, nil
 }
@@ -144,7 +166,11 @@ func (d *testDriver) getPools(ctx context.Context) (map[string][]int64, error) {
 		return nil, err
 	}
 	all := map[string][]int64{}
-	for node, object := range objects {
+	for _, node := range d.nodes {
+		object, ok := objects[node]
+		if !ok {
+			return nil, fmt.Errorf("no capacity of node %s is published", node)
+		}
 		var pools []int64
 		for _, pool := range object.AvailableCapacities {
 			pools = append(pools, pool.Value())
@@ -155,6 +181,8 @@ func (d *testDriver) getPools(ctx context.Context) (map[string][]int64, error) {
 			pools = []int64{object.MaximumVolumeSize.Value()}
 		case object.Capacity != nil:
 			pools = []int64{object.Capacity.Value()}
+		default:
+			return nil, fmt.Errorf("the capacity of node %s is empty", node)
 		}
 		slices.SortFunc(pools, func(a, b int64) int { return cmp.Compare(b, a) })
 		all[node] = pools
@@ -183,12 +211,7 @@ func (d *testDriver) publishesPools(ctx context.Context) bool {
 	ginkgo.GinkgoHelper()
 	objects, err := d.capacities(ctx)
 	framework.ExpectNoError(err, "get the capacity of driver %s", d.object.Name)
-	for _, object := range objects {
-		if len(object.AvailableCapacities) == 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(d.nodes, func(node string) bool { return len(objects[node].AvailableCapacities) == 0 })
 }
 
 // largestVolume returns the size of the largest volume for which each node has room.
@@ -298,7 +321,8 @@ func (d *testDriver) release(ctx context.Context) {
 		}
 		return left, nil
 	})).WithTimeout(d.f.Timeouts.PVReclaim).WithPolling(poll).Should(gomega.BeEmpty(), "volumes that are left")
-	gomega.Eventually(ctx, framework.HandleRetry(d.getPools)).WithTimeout(d.f.Timeouts.PodStartShort).WithPolling(poll).
+	// The object of a node may be about to be created again.
+	gomega.Eventually(ctx, d.getPools).WithTimeout(d.f.Timeouts.PodStartShort).WithPolling(poll).
 		Should(gomega.Equal(d.atFirst), "what the nodes publish without the volumes of the spec")
 }
 

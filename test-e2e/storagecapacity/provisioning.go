@@ -40,7 +40,7 @@ var _ = utils.SIGDescribe("CSIStorageCapacity pools provisioning", framework.Wit
 	f := framework.NewDefaultFramework("capacity-provisioning")
 	f.NamespacePodSecurityLevel = admissionapi.LevelBaseline
 
-	ginkgo.It("should run a pod where all of its volumes fit into the pools together", func(ctx context.Context) {
+	ginkgo.It("should respect multi-pool capacity objects with joint PVC evaluation", func(ctx context.Context) {
 		d := newTestDriver(ctx, f, 1)
 		// Half of a pool is used on each node, so each volume fits, and not all together.
 		var users []*v1.Pod
@@ -81,7 +81,7 @@ var _ = utils.SIGDescribe("CSIStorageCapacity pools provisioning", framework.Wit
 		d.expectNoFailedProvisioning(ctx)
 	})
 
-	ginkgo.It("should start as many pods at once as there is room for", func(ctx context.Context) {
+	ginkgo.It("should reduce concurrent scheduling conflicts with capacity reservation", func(ctx context.Context) {
 		d := newTestDriver(ctx, f, 1)
 		size, room := d.smallestPool()*3/5, 0
 		for _, pools := range d.atFirst {

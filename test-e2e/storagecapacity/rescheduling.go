@@ -40,7 +40,7 @@ var _ = utils.SIGDescribe("CSIStorageCapacity rescheduling", framework.WithFeatu
 	f := framework.NewDefaultFramework("capacity-rescheduling")
 	f.NamespacePodSecurityLevel = admissionapi.LevelBaseline
 
-	ginkgo.It("should move the volume of a drained node to one that has room, as soon as there is one", func(ctx context.Context) {
+	ginkgo.It("should reschedule to a node with sufficient capacity when the original node is cordoned", func(ctx context.Context) {
 		d := newRebuildingDriver(ctx, f, 2)
 		size := d.largestVolume()
 		db := startDatabase(ctx, d, d.class.Name, size)

@@ -95,7 +95,7 @@ var _ = utils.SIGDescribe("CSIStorageCapacity pools scheduling", framework.WithF
 		preferred := class.nodes[len(class.nodes)-1]
 		for _, node := range class.nodes {
 			if node != preferred {
-				class.publish(ctx, node, "5000Gi", "30Gi")
+				class.publish(ctx, node, "5000Gi", "21Gi")
 			}
 		}
 		class.publish(ctx, preferred, "100Gi", slices.Repeat([]string{"100Gi"}, 10)...)
