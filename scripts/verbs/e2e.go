@@ -94,17 +94,17 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	var errs []error
-	if target == gateOn && o.Focus == "" {
-		errs = append(errs, a.do(ctx, "e2e", progress.Task{Name: "tests with kubectl", Do: func(ctx context.Context, s *progress.Step) error {
-			return a.testKubectl(ctx, st, driver, o.Cluster, s)
-		}}))
+	kubectl := progress.Task{Name: "tests with kubectl", Do: func(ctx context.Context, s *progress.Step) error {
+		return a.testKubectl(ctx, st, driver, o.Cluster, s)
+	}}
+	if driver == "" {
+		return a.do(ctx, "e2e", kubectl)
 	}
-	if driver != "" && ctx.Err() == nil {
-		run := &specRun{app: a, status: st, target: target, focus: focus, options: o}
-		errs = append(errs, a.do(ctx, "e2e", run.tasks()...))
+	run := &specRun{app: a, status: st, target: target, focus: focus, options: o}
+	if target != gateOn || o.Focus != "" {
+		return a.do(ctx, "e2e", run.tasks()...)
 	}
-	return errors.Join(errs...)
+	return a.do(ctx, "e2e", run.tasks(kubectl)...)
 }
 
 // testKubectl runs the tests that are plain Go.

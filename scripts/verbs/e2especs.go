@@ -36,14 +36,24 @@ type specRun struct {
 	wrong []string
 }
 
-// tasks are the steps of the run. A spec that fails does not stop it.
-func (r *specRun) tasks() []progress.Task {
-	return []progress.Task{
+// tasks are the steps of the run, with others in the middle: our specs need a driver
+// that has published what is free, and leave it so. Nothing that fails stops the run.
+func (r *specRun) tasks(others ...progress.Task) []progress.Task {
+	tasks := []progress.Task{
 		{Name: "choose specs", Do: r.choose},
 		{Name: "our specs, " + r.target, Do: func(ctx context.Context, s *progress.Step) error { return r.run(ctx, "ours", true, s) }},
-		{Name: "upstream's specs, " + r.target, Do: func(ctx context.Context, s *progress.Step) error { return r.run(ctx, "upstream", false, s) }},
-		{Name: "results", Do: r.judge},
 	}
+	for _, t := range others {
+		tasks = append(tasks, progress.Task{Name: t.Name, Do: func(ctx context.Context, s *progress.Step) error {
+			if err := t.Do(ctx, s); err != nil {
+				r.wrong = append(r.wrong, t.Name+": "+err.Error())
+			}
+			return ctx.Err()
+		}})
+	}
+	return append(tasks,
+		progress.Task{Name: "upstream's specs, " + r.target, Do: func(ctx context.Context, s *progress.Step) error { return r.run(ctx, "upstream", false, s) }},
+		progress.Task{Name: "results", Do: r.judge})
 }
 
 // reports is the folder of the JUnit files of a part of the run.
@@ -171,7 +181,7 @@ func (r *specRun) judge(context.Context, *progress.Step) error {
 		}
 	}
 	if len(r.wrong) > 0 {
-		return progress.Refuse(fmt.Sprintf("%d specs do not do what they have to, target %s:\n    %s", len(r.wrong), r.target, strings.Join(r.wrong, "\n    ")),
+		return progress.Refuse(fmt.Sprintf("%d tests do not do what they have to, target %s:\n    %s", len(r.wrong), r.target, strings.Join(r.wrong, "\n    ")),
 			"specs that pass, or are in test-e2e/suite/skipped.yaml, or fail as test-e2e/fails-without.yaml says", "make e2e TARGET="+r.target+" FOCUS='<part of the name>'; docs/e2e.md")
 	}
 	return nil
