@@ -171,10 +171,7 @@ func (d *testDriver) getPools(ctx context.Context) (map[string][]int64, error) {
 		if !ok {
 			return nil, fmt.Errorf("no capacity of node %s is published", node)
 		}
-		var pools []int64
-		for _, pool := range object.AvailableCapacities {
-			pools = append(pools, pool.Value())
-		}
+		pools := poolsOf(object)
 		switch {
 		case len(pools) > 0:
 		case object.MaximumVolumeSize != nil:
@@ -204,7 +201,15 @@ func (d *testDriver) published(ctx context.Context, node string) string {
 	objects, err := d.capacities(ctx)
 	framework.ExpectNoError(err, "get the capacity of driver %s", d.object.Name)
 	o := objects[node]
-	return fmt.Sprintf("capacity %v, maximum volume size %v, pools %v", o.Capacity, o.MaximumVolumeSize, o.AvailableCapacities)
+	return fmt.Sprintf("capacity %v, maximum volume size %v, pools %v", o.Capacity, o.MaximumVolumeSize, poolsOf(o))
+}
+
+func poolsOf(object storagev1.CSIStorageCapacity) []int64 {
+	var pools []int64
+	for _, pool := range object.AvailableCapacities {
+		pools = append(pools, pool.Value())
+	}
+	return pools
 }
 
 func (d *testDriver) publishesPools(ctx context.Context) bool {
