@@ -4,7 +4,6 @@ go 1.26.0
 
 godebug default=go1.26
 
-// capacityv2.internal/test-integration comes from the workspace.
 require (
 	github.com/container-storage-interface/spec v1.13.0
 	github.com/containerd/continuity v0.5.0
