@@ -74,6 +74,9 @@ func (c Cmd) run(ctx context.Context, out io.Writer) error {
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()
+			if cmd.Process != nil { // what did not heed the signal
+				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			}
 		}
 		return &Error{Cmd: c, Err: err, Tail: tail.String()}
 	}

@@ -3,7 +3,9 @@ package run
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -40,5 +42,24 @@ func TestRunEndsChildrenToo(t *testing.T) {
 	// Far below stopGrace and the sleep: the child ended with its parent.
 	if time.Since(begin) > 15*time.Second {
 		t.Errorf("took %s", time.Since(begin))
+	}
+}
+
+func TestRunEndsStubbornChildren(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	out, err := Cmd{Name: "sh", Args: []string{"-c", "trap '' TERM; sleep 60 >/dev/null 2>&1 & echo $!; trap - TERM; wait"}}.Output(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(5 * time.Second); syscall.Kill(pid, 0) == nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			t.Fatal("the child lives on")
+		}
 	}
 }
