@@ -134,6 +134,6 @@ func (a *App) testIntegration(ctx context.Context, s *progress.Step) error {
 	if err != nil {
 		return err
 	}
-	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), a.integrationEnv(), s.Log, a.Out, "-timeout", "20m", "-overlay", overlay,
+	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), a.integrationEnv(), s.Log, a.Out, "-timeout", "40m", "-overlay", overlay,
 		"./...", "k8s.io/kubernetes/"+schedulingSuite)
 }
