@@ -51,8 +51,7 @@ func (a *App) onChain(ctx context.Context, verb string, build []progress.Task, d
 	} else if running {
 		return progress.Refuse("a local cluster runs from "+a.WS.Cluster(), "none: the scheduler of the one that make "+verb+" starts is replaced", "make down, then make "+verb)
 	}
-	stock := node.Image{Reference: stockProvisionerImage, Entrypoint: []string{"/" + provisionerProgram},
-		Files: map[string]string{provisionerProgram: filepath.Join(a.WS.StockComponents(), provisionerProgram)}}
+	stock := programImage(stockProvisionerImage, provisionerProgram, a.WS.StockComponents())
 	build = append([]progress.Task{{Name: "build the stock provisioner", Do: a.buildStockProvisioner}}, build...)
 	if err := a.do(ctx, verb, a.apply(build...)...); err != nil {
 		return err

@@ -64,9 +64,14 @@ func (a *App) driverImages(ctx context.Context, components string, s *progress.S
 	return []node.Image{
 		{Reference: driverImage, Entrypoint: []string{"/" + driverProgram}, Links: map[string]string{"bin/mount": "busybox", "bin/umount": "busybox"},
 			Files: map[string]string{driverProgram: filepath.Join(a.WS.Components(), driverProgram), "bin/busybox": box}},
-		{Reference: provisionerImage, Entrypoint: []string{"/" + provisionerProgram}, Files: map[string]string{provisionerProgram: filepath.Join(components, provisionerProgram)}},
+		programImage(provisionerImage, provisionerProgram, components),
 		{Reference: shellImage, Entrypoint: []string{"/bin/sh"}, Files: map[string]string{"bin/busybox": box}, Links: shell},
 	}, nil
+}
+
+// programImage is an image with nothing but a program of a folder.
+func programImage(reference, name, folder string) node.Image {
+	return node.Image{Reference: reference, Entrypoint: []string{"/" + name}, Files: map[string]string{name: filepath.Join(folder, name)}}
 }
 
 // busybox returns Debian's static busybox, and the links that make a shell of it in an

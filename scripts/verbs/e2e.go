@@ -76,7 +76,7 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	o.Cluster.DefaultNodes = e2eNodes
 	driver := referenceDriver
 	var build []progress.Task
-	if o.Cluster.Mode == string(cluster.ModeControlPlane) || o.Cluster.RuntimeEndpoint != "" {
+	if withoutOurNodes(o.Cluster) {
 		driver = ""
 		if target != gateOn || o.Focus != "" || o.All {
 			return progress.Refuse("TARGET, FOCUS or ALL without nodes of ours", "nodes, because they are about specs", "make e2e with neither CLUSTER_MODE nor CONTAINER_RUNTIME_ENDPOINT")
@@ -107,6 +107,12 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	return a.do(ctx, "e2e", run.tasks(kubectl)...)
 }
 
+// withoutOurNodes reports whether the user has asked for a cluster without nodes, or with
+// the one node of the host.
+func withoutOurNodes(asked cluster.Options) bool {
+	return asked.Mode == string(cluster.ModeControlPlane) || asked.RuntimeEndpoint != ""
+}
+
 // testKubectl runs the tests that are plain Go.
 func (a *App) testKubectl(ctx context.Context, st cluster.Status, driver string, asked cluster.Options, s *progress.Step) error {
 	env := []string{a.binPath(), "KUBECONFIG=" + st.Kubeconfig, "KUBECTL=" + filepath.Join(st.Components, "kubectl"), "CAPACITYV2_CLUSTER_MODE=" + string(st.Mode), "CAPACITYV2_DRIVER=" + driver}
@@ -120,7 +126,7 @@ var skipLine = regexp.MustCompile(`(?m)^\s*--- SKIP: (\S+)`)
 // refuseSkips refuses results with skipped tests, unless the user has asked for a
 // cluster without nodes, or with the one node of the host.
 func refuseSkips(results string, asked cluster.Options) error {
-	if asked.Mode == string(cluster.ModeControlPlane) || asked.RuntimeEndpoint != "" {
+	if withoutOurNodes(asked) {
 		return nil
 	}
 	var skipped []string

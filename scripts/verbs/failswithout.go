@@ -83,7 +83,7 @@ func (a *App) FailsWithout(ctx context.Context, pattern string) error {
 			return progress.Refuse("tests do something else without the change:\n    "+strings.Join(differ, "\n    "), "what test-integration/fails-without.yaml says",
 				"fix the test, or the list where it is right that the test passes")
 		}
-		return a.writeWithoutTable(list)
+		return list.Write(a.integrationReadme())
 	}})...)
 }
 
@@ -99,18 +99,6 @@ func (a *App) runWithout(ctx context.Context, folder, target string, s *progress
 		err = fmt.Errorf("./%s does not compile", folder)
 	}
 	return result, err
-}
-
-func (a *App) writeWithoutTable(list withoutit.Expectations) error {
-	text, err := os.ReadFile(a.integrationReadme())
-	if err != nil {
-		return err
-	}
-	updated, err := list.Insert(string(text))
-	if err != nil || updated == string(text) {
-		return err
-	}
-	return os.WriteFile(a.integrationReadme(), []byte(updated), 0o644)
 }
 
 // lintWithout checks that the table of the README is that of the list, and reads the

@@ -50,20 +50,17 @@ func (a *App) specImages(ctx context.Context, components string, s *progress.Ste
 	if err != nil {
 		return nil, err
 	}
-	alone := func(name, folder string) node.Image {
-		return node.Image{Entrypoint: []string{"/" + name}, Files: map[string]string{name: filepath.Join(folder, name)}}
-	}
 	images := map[string]node.Image{
 		"agnhost": {Entrypoint: []string{"/agnhost"}, Command: []string{"pause"}, Links: shell,
 			Files: map[string]string{"agnhost": filepath.Join(a.WS.Components(), "agnhost"), "bin/busybox": box}},
 		"busybox":          {Command: []string{"sh"}, Links: shell, Files: map[string]string{"bin/busybox": box}},
-		"csi-attacher":     alone("csi-attacher", a.WS.Bin()),
-		provisionerProgram: alone(provisionerProgram, components),
+		"csi-attacher":     programImage("", "csi-attacher", a.WS.Bin()),
+		provisionerProgram: programImage("", provisionerProgram, components),
 	}
 	// Of these the storage specs use the shell alone.
 	images["nginx"], images["glibc-dns-testing"] = images["busybox"], images["busybox"]
 	for _, name := range mockPrograms {
-		images[name] = alone(name, a.WS.Components())
+		images[name] = programImage("", name, a.WS.Components())
 	}
 	var list []node.Image
 	for name, image := range images {

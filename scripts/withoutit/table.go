@@ -23,7 +23,13 @@ func (e Expectations) Table() string {
 	return b.String()
 }
 
+// writer is the verb that writes the table.
+const writer = "make fails-without"
+
 // Insert puts the table into a text, in place of the one that is there.
 func (e Expectations) Insert(text string) (string, error) {
-	return section.Replace(text, "make fails-without", e.Table())
+	return section.Replace(text, writer, e.Table())
 }
+
+// Write is [Expectations.Insert] in a file.
+func (e Expectations) Write(path string) error { return section.Write(path, writer, e.Table()) }

@@ -1,10 +1,8 @@
 package chain
 
 import (
-	"bytes"
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -87,10 +85,8 @@ func waitFor(t *testing.T, timeout time.Duration, done func() bool) {
 // kubectl runs it, and says what it printed if it fails: a drain that does not end is
 // seen in the result.
 func kubectl(t *testing.T, args ...string) {
-	var out bytes.Buffer
-	cmd := exec.Command(filepath.Join(os.Getenv("COMPONENTS"), "kubectl"), args...)
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
-		t.Logf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out.Bytes())
+	// Also when the test is over, to undo what it has done.
+	if err := measure.Kubectl(context.WithoutCancel(t.Context()), os.Getenv("COMPONENTS"), os.Getenv("KUBECONFIG"), args...); err != nil {
+		t.Log(err)
 	}
 }

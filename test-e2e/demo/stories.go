@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 
 	"capacityv2.internal/test-e2e/measure"
 )
@@ -86,9 +84,5 @@ func drain(ctx context.Context, o options, c *measure.Cluster, tl *measure.Timel
 }
 
 func kubectl(ctx context.Context, o options, args ...string) error {
-	out, err := exec.CommandContext(ctx, filepath.Join(o.components, "kubectl"), append(args, "--kubeconfig="+o.kubeconfig)...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("kubectl %s: %w\n%s", args[0], err, out)
-	}
-	return nil
+	return measure.Kubectl(ctx, o.components, o.kubeconfig, args...)
 }

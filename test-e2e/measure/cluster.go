@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,6 +78,15 @@ func (c *Cluster) End(ctx context.Context) error {
 	})
 	if err != nil {
 		return fmt.Errorf("%d volumes are left: %w", left, err)
+	}
+	return nil
+}
+
+// Kubectl runs the one in the folder components. The error has what it printed.
+func Kubectl(ctx context.Context, components, kubeconfig string, args ...string) error {
+	out, err := exec.CommandContext(ctx, filepath.Join(components, "kubectl"), append(args, "--kubeconfig="+kubeconfig)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
 	return nil
 }
