@@ -50,14 +50,14 @@ func TestReplace(t *testing.T) {
 	work := t.TempDir()
 	o := Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Pin: pin, Version: "v1.37.1", Staging: true}
 	tree, other := filepath.Join(work, "kubernetes"), filepath.Join(work, "kubernetes-other")
-	err := progress.New(os.Stderr, "test", t.TempDir()).Step(t.Context(), "trees", func(ctx context.Context, s *progress.Step) error {
+	err := progress.New(os.Stderr, "test", t.TempDir()).Run(t.Context(), progress.Task{Name: "trees", Do: func(ctx context.Context, s *progress.Step) error {
 		for _, dir := range []string{tree, other} {
 			if err := Ensure(ctx, dir, o, s); err != nil {
 				return err
 			}
 		}
 		return AddWorktree(ctx, gitrepo.Open(tree, s.Log), tree+"-verify", Ref)
-	})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

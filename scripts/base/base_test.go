@@ -94,9 +94,9 @@ func put(t *testing.T, path, content string) {
 func ensure(t *testing.T, dir string, o Options) error {
 	t.Helper()
 	r := progress.New(&strings.Builder{}, "test", t.TempDir())
-	return r.Step(context.Background(), "tree", func(ctx context.Context, s *progress.Step) error {
+	return r.Run(context.Background(), progress.Task{Name: "tree", Do: func(ctx context.Context, s *progress.Step) error {
 		return Ensure(ctx, dir, o, s)
-	})
+	}})
 }
 
 // options are those of Kubernetes; checkout may be "".

@@ -20,28 +20,26 @@ const stopTime = 45 * time.Second
 
 // Down ends the cluster and takes away all that it made outside the work folder.
 // Without a cluster it says so and does nothing. The logs stay.
-func Down(ctx context.Context, ws workspace.Workspace, r *progress.Reporter) error {
+func Down(ctx context.Context, ws workspace.Workspace, s *progress.Step) error {
 	st, err := loadState(ws)
 	if err != nil {
 		return err
 	}
 	if st == nil {
-		r.Printf("no cluster runs from %s\n", ws.Cluster())
+		s.Sayf("no cluster runs from %s", ws.Cluster())
 		return nil
 	}
 	if st.Starter.Alive() {
 		return progress.Refuse(fmt.Sprintf("make up (pid %d) is at work", st.Starter.PID), "a cluster that is up, or none", "wait for it, or end it, which takes away what it started")
 	}
-	return r.Step(ctx, "end the cluster", func(ctx context.Context, s *progress.Step) error {
-		if err := takeDown(ctx, ws, s.Log); err != nil {
-			return err
-		}
-		s.Sayf("nothing of it is left but its logs: %s", placesOf(ws).logs())
-		if st.Mode == ModeHost {
-			s.Sayf("your container runtime may still list pods that have ended (crictl rmp --all)")
-		}
-		return nil
-	})
+	if err := takeDown(ctx, ws, s.Log); err != nil {
+		return err
+	}
+	s.Sayf("nothing of it is left but its logs: %s", placesOf(ws).logs())
+	if st.Mode == ModeHost {
+		s.Sayf("your container runtime may still list pods that have ended (crictl rmp --all)")
+	}
+	return nil
 }
 
 // takeDown undoes what the state file records, in the reverse order of making,
@@ -61,10 +59,12 @@ func takeDown(ctx context.Context, ws workspace.Workspace, log io.Writer) error 
 	if err := errors.Join(errs...); err != nil {
 		return err // what they still use cannot be removed
 	}
-	errs = append(errs, removeLink(st.Link))
 	if st.Mode == ModeHost {
-		errs = append(errs, cleanHost(ctx, st, log))
+		if err := cleanHost(st); err != nil {
+			return err // what is mounted must not be removed with the folders
+		}
 	}
+	errs = append(errs, removeLink(st.Link))
 	for _, g := range st.Cgroups {
 		// The kernel ends the last processes a moment after their parent.
 		var err error

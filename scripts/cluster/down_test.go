@@ -1,8 +1,7 @@
 package cluster
 
 import (
-	"bytes"
-	"io"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 
 	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/workspace"
 )
 
 // TestDownTakesAwayWhatIsRecorded stands for an `up` that was killed: what it had
@@ -47,10 +47,8 @@ func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	var out bytes.Buffer
-	r := progress.New(&out, "down", ws.Logs())
 	for _, time := range []string{"first", "second"} {
-		if err := Down(t.Context(), ws, r); err != nil {
+		if err := down(t, ws); err != nil {
 			t.Fatalf("%s time: %v", time, err)
 		}
 	}
@@ -69,6 +67,11 @@ func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
 	if machine.Exists(placesOf(ws).etcd()) || !machine.Exists(placesOf(ws).logs()) || machine.Exists(statePath(ws)) {
 		t.Error("want the logs, and nothing else, in the cluster's folder")
 	}
+}
+
+func down(t *testing.T, ws workspace.Workspace) error {
+	t.Helper()
+	return progress.New(t.Output(), "down", ws.Logs()).Run(t.Context(), progress.Task{Name: "down", Do: func(ctx context.Context, s *progress.Step) error { return Down(ctx, ws, s) }})
 }
 
 // runBeside lets control groups be all that there are.
@@ -99,7 +102,7 @@ func TestDownBesideAnotherCluster(t *testing.T) {
 		if err := st.save(ws); err != nil {
 			t.Fatal(err)
 		}
-		if err := Down(t.Context(), ws, progress.New(io.Discard, "down", ws.Logs())); err != nil {
+		if err := down(t, ws); err != nil {
 			t.Fatal(err)
 		}
 		if stays := machine.Exists(folder); stays != tc.stays {
@@ -117,7 +120,7 @@ func TestDownRefusesBesideUp(t *testing.T) {
 	if err := (&state{ID: "abc123", Starter: self}).save(ws); err != nil {
 		t.Fatal(err)
 	}
-	if err := Down(t.Context(), ws, progress.New(&bytes.Buffer{}, "down", ws.Logs())); !progress.IsRefusal(err) {
+	if err := down(t, ws); !progress.IsRefusal(err) {
 		t.Errorf("%v, want a refusal", err)
 	}
 }

@@ -1,19 +1,13 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/node"
-	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -26,7 +20,7 @@ var hostTrees = []string{"/var/lib/kubelet", "/var/log/pods", "/var/log/containe
 var kernelSettings = []string{"net/ipv4/ip_forward", "net/ipv4/conf/all/route_localnet"}
 
 // recordHost records what a node on the host itself will make and change.
-func recordHost(ctx context.Context, ws workspace.Workspace, st *state, log io.Writer) error {
+func recordHost(ws workspace.Workspace, st *state) error {
 	for _, t := range hostTrees {
 		st.Folders = append(st.Folders, machine.MissingFolders(filepath.Dir(t), machine.Exists)...)
 	}
@@ -44,13 +38,11 @@ func recordHost(ctx context.Context, ws workspace.Workspace, st *state, log io.W
 	for _, name := range kernelSettings {
 		recordSetting(st, name)
 	}
-	for _, family := range families {
-		chains, err := kubeChains(ctx, family, log)
-		if err != nil {
-			return err
-		}
-		st.KeepRules = st.KeepRules || len(chains) > 0
+	keep, err := machine.HasKubernetesRules()
+	if err != nil {
+		return err
 	}
+	st.KeepRules = keep
 	return st.willMake(ws, node.FlexVolumes)
 }
 
@@ -72,96 +64,9 @@ func removePods(ctx context.Context, st *state, log io.Writer) {
 }
 
 // cleanHost unmounts the kubelet's volumes and removes its packet filter rules.
-func cleanHost(ctx context.Context, st *state, log io.Writer) error {
-	b, err := os.ReadFile("/proc/self/mounts")
-	if err != nil {
+func cleanHost(st *state) error {
+	if err := machine.UnmountBelow(hostTrees[0]); err != nil || st.KeepRules {
 		return err
 	}
-	var errs []error
-	for _, m := range mountsBelow(string(b), hostTrees[0]) {
-		errs = append(errs, run.Cmd{Name: "umount", Args: []string{m}, Log: log}.Run(ctx))
-	}
-	if !st.KeepRules {
-		for _, f := range families {
-			errs = append(errs, removeRules(ctx, f, log))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// mountsBelow returns the mount points below dir, the inner ones first, from the
-// content of /proc/self/mounts.
-func mountsBelow(mounts, dir string) []string {
-	var found []string
-	for line := range strings.Lines(mounts) {
-		if f := strings.Fields(line); len(f) > 1 && strings.HasPrefix(f[1], dir+"/") {
-			found = append(found, f[1])
-		}
-	}
-	slices.Reverse(found)
-	return found
-}
-
-// families are the commands for the packet filter; a machine may lack the second.
-var families = []string{"iptables", "ip6tables"}
-
-// rule is one rule, or one chain, of a table.
-type rule struct {
-	table string
-	args  []string
-}
-
-// kubeChains returns the commands that remove every rule and chain of Kubernetes.
-func kubeChains(ctx context.Context, family string, log io.Writer) ([]rule, error) {
-	if _, err := exec.LookPath(family + "-save"); err != nil {
-		return nil, nil
-	}
-	out, err := run.Cmd{Name: family + "-save", Log: log}.Output(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return parseChains(out), nil
-}
-
-// parseChains reads the output of iptables-save. Rules that jump to a chain come
-// before the chain: one in use cannot be removed.
-func parseChains(save []byte) []rule {
-	var table string
-	var jumps, flushes, removals []rule
-	for line := range bytes.Lines(save) {
-		f := strings.Fields(string(line))
-		switch {
-		case len(f) == 0:
-		case strings.HasPrefix(f[0], "*"):
-			table = f[0][1:]
-		case strings.HasPrefix(f[0], ":KUBE-"):
-			flushes = append(flushes, rule{table, []string{"-F", f[0][1:]}})
-			removals = append(removals, rule{table, []string{"-X", f[0][1:]}})
-		case f[0] == "-A" && !strings.HasPrefix(f[1], "KUBE-") && strings.Contains(string(line), " -j KUBE-"):
-			jumps = append(jumps, rule{table, append([]string{"-D"}, unquote(string(line))[1:]...)})
-		}
-	}
-	return slices.Concat(jumps, flushes, removals)
-}
-
-// unquote splits a line of iptables-save, which quotes comments.
-func unquote(line string) []string {
-	var fields []string
-	for i, part := range strings.Split(strings.TrimSpace(line), `"`) {
-		if i%2 == 1 {
-			fields = append(fields, part)
-			continue
-		}
-		fields = append(fields, strings.Fields(part)...)
-	}
-	return fields
-}
-
-func removeRules(ctx context.Context, family string, log io.Writer) error {
-	rules, err := kubeChains(ctx, family, log)
-	errs := []error{err}
-	for _, r := range rules {
-		errs = append(errs, run.Cmd{Name: family, Args: append([]string{"-w", "-t", r.table}, r.args...), Log: log}.Run(ctx))
-	}
-	return errors.Join(errs...)
+	return machine.RemoveKubernetesRules()
 }

@@ -8,7 +8,6 @@ import (
 
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/tools"
-	"capacityv2.internal/scripts/workspace"
 )
 
 // need is something of the system that Go cannot build.
@@ -79,12 +78,10 @@ func requireNeeds(ctx context.Context, m Mode, s *progress.Step) error {
 }
 
 // Tools builds the programs that the plan's mode needs.
-func Tools(ctx context.Context, ws workspace.Workspace, p *Plan, r *progress.Reporter) error {
-	return r.Step(ctx, "tools of the cluster", func(ctx context.Context, s *progress.Step) error {
-		needed := []tools.Tool{tools.Etcd, tools.Certificates}
-		if p.Mode == ModeFull {
-			needed = append(needed, tools.Node...)
-		}
-		return tools.Build(ctx, ws, s, needed...)
-	})
+func (p *Plan) Tools(ctx context.Context, s *progress.Step) error {
+	needed := []tools.Tool{tools.Etcd, tools.Certificates}
+	if p.Mode == ModeFull {
+		needed = append(needed, tools.Node...)
+	}
+	return tools.Build(ctx, p.ws, s, needed...)
 }

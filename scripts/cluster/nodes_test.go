@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"io"
 	"os"
 	"strings"
 	"testing"
@@ -57,7 +56,8 @@ func TestOtherNumberOfNodesIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := &state{Ready: true, Mode: ModeFull, Nodes: 3, Processes: []machine.Process{self}}
-	done, err := lookAtRunning(t.Context(), ws, st, "", &Plan{Mode: ModeFull, nodes: 1}, progress.New(io.Discard, "up", ws.Logs()))
+	p := &Plan{Mode: ModeFull, ws: ws, nodes: 1}
+	done, err := p.lookAtRunning(t.Context(), st, "", nil)
 	if done || !progress.IsRefusal(err) || !strings.Contains(err.Error(), "make up NODES=1") {
 		t.Errorf("%v, %v, want a refusal", done, err)
 	}

@@ -17,73 +17,73 @@ import (
 // runDisk is the GiB that a running cluster needs.
 const runDisk = 3
 
-// Plan is what [Prepare] found out and decided.
+// Plan is what [Plan.Prepare] found out and decided.
 type Plan struct {
 	Mode Mode
-	// Notice is a line for the user; empty where the default is what runs.
-	Notice string
 
-	options Options
+	ws      workspace.Workspace
+	options *Options
 	nodes   int
 	ports   []port
 }
 
-// Prepare chooses the mode and refuses at once what would fail later, before
-// anything is built. As root on a Debian it installs the packages that are
-// missing. A cluster that runs already is not refused: [Up] looks at it.
-func Prepare(ctx context.Context, ws workspace.Workspace, o Options, r *progress.Reporter) (*Plan, error) {
+// NewPlan returns a plan that is not prepared. Images may be added to the options until
+// the cluster is brought up.
+func NewPlan(ws workspace.Workspace, o *Options) *Plan {
 	if o.Tree == "" {
 		o.Tree = ws.Tree()
 	}
 	if o.Components == "" {
 		o.Components = ws.Components()
 	}
-	p := &Plan{options: o}
-	err := r.Step(ctx, "what the cluster needs of the machine", func(ctx context.Context, s *progress.Step) error {
-		if err := requirePlainPath(ws.Root); err != nil {
-			return err
-		}
-		var err error
-		if p.Mode, p.Notice, err = chooseMode(o, machine.NodeObstacle(o.RuntimeEndpoint != "")); err != nil {
-			return err
-		}
-		if p.Notice != "" {
-			s.Sayf("NOTE: %s", p.Notice)
-		}
-		before, err := StatusOf(ws)
-		if err != nil {
-			return err
-		}
-		if p.nodes, err = chooseNodes(o, p.Mode, before.Nodes); err != nil {
-			return err
-		}
-		s.Sayf("mode: %s (%s)", p.Mode, p.Mode.Describe(p.nodes))
-		if p.ports, err = choosePorts(p.Mode, os.Getenv); err != nil {
-			return err
-		}
-		if running, err := Running(ws); err != nil || running {
-			return err
-		}
-		if err := requireNeeds(ctx, p.Mode, s); err != nil {
-			return err
-		}
-		if err := toolchain.RequireDisk(ws.Work, runDisk); err != nil {
-			return err
-		}
-		if p.Mode == ModeHost {
-			if err := requireHost(o); err != nil {
-				return err
-			}
-		}
-		if err := machine.RequireBridge(p.nodes); err != nil {
-			return err
-		}
-		return requirePorts(ctx, p.ports)
-	})
-	if err != nil {
-		return nil, err
+	return &Plan{ws: ws, options: o}
+}
+
+// Prepare chooses the mode and refuses at once what would fail later, before
+// anything is built. As root on a Debian it installs the packages that are
+// missing. A cluster that runs already is not refused: [Plan.Up] looks at it.
+func (p *Plan) Prepare(ctx context.Context, s *progress.Step) error {
+	ws, o := p.ws, *p.options
+	if err := requirePlainPath(ws.Root); err != nil {
+		return err
 	}
-	return p, nil
+	mode, notice, err := chooseMode(o, machine.NodeObstacle(o.RuntimeEndpoint != ""))
+	if err != nil {
+		return err
+	}
+	p.Mode = mode
+	if notice != "" {
+		s.Sayf("NOTE: %s", notice)
+	}
+	before, err := StatusOf(ws)
+	if err != nil {
+		return err
+	}
+	if p.nodes, err = chooseNodes(o, p.Mode, before.Nodes); err != nil {
+		return err
+	}
+	s.Sayf("mode: %s (%s)", p.Mode, p.Mode.Describe(p.nodes))
+	if p.ports, err = choosePorts(p.Mode, os.Getenv); err != nil {
+		return err
+	}
+	if running, err := Running(ws); err != nil || running {
+		return err
+	}
+	if err := requireNeeds(ctx, p.Mode, s); err != nil {
+		return err
+	}
+	if err := toolchain.RequireDisk(ws.Work, runDisk); err != nil {
+		return err
+	}
+	if p.Mode == ModeHost {
+		if err := requireHost(o); err != nil {
+			return err
+		}
+	}
+	if err := machine.RequireBridge(p.nodes); err != nil {
+		return err
+	}
+	return requirePorts(ctx, p.ports)
 }
 
 // plainPath has nothing that a shell or a list of mounts takes apart.

@@ -34,10 +34,11 @@ var nodeComponents = []string{"kubelet", "kube-proxy"}
 // Components returns what a cluster with a node runs.
 func Components() []string { return slices.Concat(components, nodeComponents) }
 
-// Up starts the planned cluster, waits until it serves, and prints how to use it.
-// A cluster that runs the same components with the same settings already is left
-// alone. When it fails or ctx ends, all that it started is taken away.
-func Up(ctx context.Context, ws workspace.Workspace, p *Plan, r *progress.Reporter) error {
+// Up starts the prepared cluster and waits until it serves. A cluster that runs the
+// same components with the same settings already is left alone. When it fails or ctx
+// ends, all that it started is taken away.
+func (p *Plan) Up(ctx context.Context, s *progress.Step) error {
+	ws := p.ws
 	st, err := loadState(ws)
 	if err != nil {
 		return err
@@ -47,18 +48,17 @@ func Up(ctx context.Context, ws workspace.Workspace, p *Plan, r *progress.Report
 		return err
 	}
 	if st != nil {
-		done, err := lookAtRunning(ctx, ws, st, fp, p, r)
+		done, err := p.lookAtRunning(ctx, st, fp, s)
 		if done || err != nil {
 			return err
 		}
 	}
 	st = &state{ID: newID(), Fingerprint: fp, Mode: p.Mode, Nodes: p.nodes, Gates: p.options.Gates, Started: time.Now().UTC().Truncate(time.Second),
 		Kubeconfig: placesOf(ws).kubeconfig(), Components: p.options.Components}
-	err = bringUp(ctx, ws, p, st, r)
-	if err == nil {
-		return Show(ws, r.Printf)
+	if err = p.bringUp(ctx, st, s); err == nil {
+		return nil
 	}
-	r.Printf("      taking away what was started\n")
+	s.Sayf("taking away what was started")
 	if downErr := takeDown(context.WithoutCancel(ctx), ws, io.Discard); downErr != nil {
 		err = errors.Join(err, fmt.Errorf("taking away what was started: %w", downErr))
 	}
@@ -67,7 +67,8 @@ func Up(ctx context.Context, ws workspace.Workspace, p *Plan, r *progress.Report
 
 // lookAtRunning decides what to do beside a recorded cluster: nothing more (done),
 // refuse, or go on, where nothing of it runs any more.
-func lookAtRunning(ctx context.Context, ws workspace.Workspace, st *state, fp string, p *Plan, r *progress.Reporter) (done bool, err error) {
+func (p *Plan) lookAtRunning(ctx context.Context, st *state, fp string, s *progress.Step) (done bool, err error) {
+	ws := p.ws
 	if st.Starter.Alive() {
 		return false, progress.Refuse(fmt.Sprintf("another make up (pid %d) is at work on %s", st.Starter.PID, ws.Cluster()), "one at a time", "wait for it, or end it")
 	}
@@ -82,49 +83,46 @@ func lookAtRunning(ctx context.Context, ws workspace.Workspace, st *state, fp st
 		if err := ready(ctx, st); err != nil {
 			return false, progress.Refuse("a cluster runs, but does not serve: "+err.Error(), "a cluster that serves, or none", "make down, then make up; logs: "+placesOf(ws).logs())
 		}
-		r.Printf("the cluster runs already, and nothing has changed\n")
-		return true, Show(ws, r.Printf)
+		s.Sayf("it runs already, and nothing has changed")
+		return true, nil
 	}
-	return false, r.Step(ctx, "take away an earlier cluster that did not end well", func(ctx context.Context, s *progress.Step) error {
-		return takeDown(ctx, ws, s.Log)
-	})
+	s.Sayf("taking away an earlier cluster that did not end well")
+	return false, takeDown(ctx, ws, s.Log)
 }
 
-func bringUp(ctx context.Context, ws workspace.Workspace, p *Plan, st *state, r *progress.Reporter) error {
+func (p *Plan) bringUp(ctx context.Context, st *state, s *progress.Step) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, upTime, fmt.Errorf("not ready after %s", upTime))
 	defer cancel()
 	l := newLaunched()
 	defer l.close()
-	start := func(ctx context.Context, s *progress.Step) error {
-		self, err := machine.NewProcess("make up", os.Getpid(), st.ID)
-		if err != nil {
-			return err
-		}
-		st.Starter = self
-		if err := clearFolder(ws); err != nil {
-			return err
-		}
-		if err := placesOf(ws).make(); err != nil {
-			return err
-		}
-		if err := st.save(ws); err != nil {
-			return err
-		}
-		return launch(ctx, ws, p, st, l, s)
+	ws := p.ws
+	self, err := machine.NewProcess("make up", os.Getpid(), st.ID)
+	if err != nil {
+		return err
 	}
-	wait := func(ctx context.Context, s *progress.Step) error {
-		if err := waitReady(ctx, ws, st, l); err != nil {
-			return fmt.Errorf("%w\n  logs of the cluster: %s", err, placesOf(ws).logs())
-		}
-		st.Ready, st.Starter = true, machine.Process{}
-		return st.save(ws)
+	st.Starter = self
+	if err := clearFolder(ws); err != nil {
+		return err
 	}
-	return r.Run(ctx, progress.Task{Name: "start " + p.Mode.Describe(p.nodes), Do: start}, progress.Task{Name: "wait until it serves", Do: wait})
+	if err := placesOf(ws).make(); err != nil {
+		return err
+	}
+	if err := st.save(ws); err != nil {
+		return err
+	}
+	if err := launch(ctx, ws, p, st, l, s); err != nil {
+		return err
+	}
+	if err := waitReady(ctx, ws, st, l); err != nil {
+		return fmt.Errorf("%w\n  logs of the cluster: %s", err, placesOf(ws).logs())
+	}
+	st.Ready, st.Starter = true, machine.Process{}
+	return st.save(ws)
 }
 
 // launch starts the cluster's processes, in the way of the mode.
 func launch(ctx context.Context, ws workspace.Workspace, p *Plan, st *state, l *launched, s *progress.Step) error {
-	sc := script{ws: ws, options: p.options, mode: p.Mode, ports: p.ports, mark: st.ID, cgroupV1: machine.CgroupV1(), defaultRoute: machine.HasDefaultRoute()}
+	sc := script{ws: ws, options: *p.options, mode: p.Mode, ports: p.ports, mark: st.ID, cgroupV1: machine.CgroupV1(), defaultRoute: machine.HasDefaultRoute()}
 	switch p.Mode {
 	case ModeControlPlane:
 		if err := st.willMake(ws, node.FlexVolumes); err != nil {
@@ -132,7 +130,7 @@ func launch(ctx context.Context, ws workspace.Workspace, p *Plan, st *state, l *
 		}
 		return startPlain(ws, sc, st, l)
 	case ModeHost:
-		if err := recordHost(ctx, ws, st, s.Log); err != nil {
+		if err := recordHost(ws, st); err != nil {
 			return err
 		}
 		return startPlain(ws, sc, st, l)

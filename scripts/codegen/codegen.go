@@ -57,17 +57,19 @@ type Result struct {
 	tree gitrepo.Repo
 }
 
-// Run regenerates the committed tree at HEAD. It refuses a tree with changes
-// that are not committed, unless a generator writes those files anyway.
-func Run(ctx context.Context, ws workspace.Workspace, scope Scope, r *progress.Reporter) (*Result, error) {
+// Tasks regenerate the committed tree of Kubernetes at HEAD, and fill res. They refuse a
+// tree with changes that are not committed, unless a generator writes those files anyway.
+func Tasks(ws workspace.Workspace, scope Scope, res *Result) []progress.Task {
 	c := &checkout{dir: ws.Tree() + "-codegen", tree: gitrepo.Open(ws.Tree(), nil)}
-	if err := c.refuseDirty(ctx); err != nil {
-		return nil, err
-	}
+	res.from, res.tree = c.dir, c.tree
 	var touched []string
 	var todo []generator
-	err := r.Step(ctx, "work tree for the generators", func(ctx context.Context, s *progress.Step) error {
-		var err error
+	var before map[string]stamp
+	prepare := func(ctx context.Context, s *progress.Step) error {
+		err := c.refuseDirty(ctx)
+		if err != nil {
+			return err
+		}
 		if touched, err = c.tree.Lines(ctx, "diff", "--name-only", "--no-renames", base.Ref, "HEAD"); err != nil {
 			return err
 		}
@@ -98,21 +100,20 @@ func Run(ctx context.Context, ws workspace.Workspace, scope Scope, r *progress.R
 		}
 		s.Sayf("%d files of the series, generators: %s", len(touched), names(todo))
 		return c.tools(ctx, ws.Pin("hack-tools"), s.Log)
-	})
-	if err != nil {
-		return nil, err
 	}
-	before, err := c.stat(ctx)
-	if err != nil {
-		return nil, err
+	generate := func(ctx context.Context, s *progress.Step) (err error) {
+		if before, err = c.stat(ctx); err != nil {
+			return err
+		}
+		for _, sc := range scriptsOf(todo) {
+			s.Sayf("%s", sc.title())
+			if err := c.run(ctx, sc, s); err != nil {
+				return fmt.Errorf("%s: %w", sc.title(), err)
+			}
+		}
+		return nil
 	}
-	scripts := scriptsOf(todo)
-	var tasks []progress.Task
-	for _, sc := range scripts {
-		tasks = append(tasks, progress.Task{Name: sc.title(), Do: func(ctx context.Context, s *progress.Step) error { return c.run(ctx, sc, s) }})
-	}
-	res := &Result{from: c.dir, tree: c.tree}
-	tasks = append(tasks, progress.Task{Name: "compare with what is committed", Do: func(ctx context.Context, s *progress.Step) error {
+	compare := func(ctx context.Context, s *progress.Step) error {
 		after, err := c.stat(ctx)
 		if err != nil {
 			return err
@@ -129,8 +130,12 @@ func Run(ctx context.Context, ws workspace.Workspace, scope Scope, r *progress.R
 		}
 		s.Sayf("%d generated files written anew, %d files differ", len(res.written), len(res.Changed))
 		return nil
-	}})
-	return res, r.Run(ctx, tasks...)
+	}
+	return []progress.Task{
+		{Name: "work tree for the generators of Kubernetes", Do: prepare},
+		{Name: "generators of Kubernetes", Do: generate},
+		{Name: "compare with what is committed", Do: compare},
+	}
 }
 
 // Tree is the folder of the tree that the files belong to.

@@ -126,7 +126,7 @@ func testTree(t *testing.T) (workspace.Workspace, *checkout) {
 
 	c := &checkout{dir: filepath.Join(ws.Work, "codegen"), tree: repo}
 	r := progress.New(os.Stderr, "test", ws.Logs())
-	if err := r.Step(ctx, "create", c.create); err != nil {
+	if err := r.Run(ctx, progress.Task{Name: "create", Do: c.create}); err != nil {
 		t.Fatal(err)
 	}
 	return ws, c

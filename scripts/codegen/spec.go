@@ -24,16 +24,16 @@ var specOutputs = []struct{ dir, target, file string }{
 	{"lib/go", "csi/csi_grpc.pb.go", "lib/go/csi/csi_grpc.pb.go"},
 }
 
-// RunSpec regenerates the protobuf definitions and the Go bindings of the CSI spec at
-// HEAD, with its own Makefiles. It refuses a tree with changes that are not committed,
-// unless they are in what is generated.
-func RunSpec(ctx context.Context, p workspace.Project, r *progress.Reporter) (*Result, error) {
+// SpecTasks regenerate the protobuf definitions and the Go bindings of the CSI spec at
+// HEAD, with its own Makefiles, and fill res. They refuse a tree with changes that are not
+// committed, unless they are in what is generated.
+func SpecTasks(p workspace.Project, res *Result) []progress.Task {
 	c := &checkout{dir: p.Tree() + "-codegen", tree: gitrepo.Open(p.Tree(), nil)}
-	if err := c.refuseDirty(ctx); err != nil {
-		return nil, err
-	}
-	res := &Result{from: c.dir, tree: c.tree, written: map[string]bool{}}
-	return res, r.Step(ctx, "generators of the "+p.Title, func(ctx context.Context, s *progress.Step) error {
+	res.from, res.tree, res.written = c.dir, c.tree, map[string]bool{}
+	return []progress.Task{{Name: "generators of the " + p.Title, Do: func(ctx context.Context, s *progress.Step) error {
+		if err := c.refuseDirty(ctx); err != nil {
+			return err
+		}
 		head, err := c.tree.Rev(ctx, "HEAD")
 		if err != nil {
 			return err
@@ -75,7 +75,7 @@ func RunSpec(ctx context.Context, p workspace.Project, r *progress.Reporter) (*R
 		}
 		s.Sayf("%d generated files written anew, %d files differ", len(res.written), len(res.Changed))
 		return nil
-	})
+	}}}
 }
 
 // specProtoc puts the machine's protoc where the spec's Makefile installs its own, and

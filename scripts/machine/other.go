@@ -32,3 +32,9 @@ func Groups(string) []string { return nil }
 
 // RemoveLink has nothing to remove.
 func RemoveLink(string) error { return nil }
+
+func HasKubernetesRules() (bool, error) { return false, nil }
+
+func RemoveKubernetesRules() error { return nil }
+
+func UnmountBelow(string) error { return nil }

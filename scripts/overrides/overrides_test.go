@@ -143,11 +143,11 @@ func newTree(t *testing.T, source string) string {
 func write(t *testing.T, o Options) (Result, error) {
 	t.Helper()
 	var result Result
-	err := progress.New(t.Output(), "test", t.TempDir()).Step(t.Context(), "write", func(ctx context.Context, s *progress.Step) error {
+	err := progress.New(t.Output(), "test", t.TempDir()).Run(t.Context(), progress.Task{Name: "write", Do: func(ctx context.Context, s *progress.Step) error {
 		var err error
 		result, err = Write(ctx, o, s)
 		return err
-	})
+	}})
 	return result, err
 }
 

@@ -23,11 +23,9 @@ type Reporter struct {
 	out    io.Writer
 	verb   string
 	logDir string
-	total  int
+	start  time.Time
 
-	mu    sync.Mutex
-	n     int
-	start time.Time
+	mu sync.Mutex
 }
 
 // New returns a reporter for verb. Each step logs to a file of its own in
@@ -42,22 +40,15 @@ type Task struct {
 	Do   func(context.Context, *Step) error
 }
 
-// Run announces tasks, and runs one after the other until one fails.
+// Run runs tasks one after the other until one fails. They are all that the verb
+// does, so that their number is known from the first one on.
 func (r *Reporter) Run(ctx context.Context, tasks ...Task) error {
-	r.mu.Lock()
-	r.total += len(tasks)
-	r.mu.Unlock()
-	for _, t := range tasks {
-		if err := r.run(ctx, t); err != nil {
+	for i, t := range tasks {
+		if err := r.run(ctx, t, i+1, len(tasks)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// Step is [Reporter.Run] with one task.
-func (r *Reporter) Step(ctx context.Context, name string, do func(context.Context, *Step) error) error {
-	return r.Run(ctx, Task{Name: name, Do: do})
 }
 
 // Step is one running step.
@@ -78,15 +69,10 @@ func (s *Step) Sayf(format string, args ...any) {
 
 var unsafeInName = regexp.MustCompile(`[^a-z0-9.+]+`)
 
-// run runs t as the next step. Its error is returned with the path of the step's
+// run runs t as step n of total. Its error is returned with the path of the step's
 // log, unless it is a refusal (see [Refusal]), which needs no log.
-func (r *Reporter) run(ctx context.Context, t Task) error {
-	r.mu.Lock()
-	r.n++
-	label := fmt.Sprintf("[%d/%d]", r.n, r.total)
-	file := fmt.Sprintf("%02d-%s.log", r.n, strings.Trim(unsafeInName.ReplaceAllString(strings.ToLower(t.Name), "-"), "-"))
-	r.mu.Unlock()
-
+func (r *Reporter) run(ctx context.Context, t Task, n, total int) error {
+	file := fmt.Sprintf("%02d-%s.log", n, strings.Trim(unsafeInName.ReplaceAllString(strings.ToLower(t.Name), "-"), "-"))
 	if err := os.MkdirAll(r.logDir, 0o755); err != nil {
 		return err
 	}
@@ -97,7 +83,7 @@ func (r *Reporter) run(ctx context.Context, t Task) error {
 	}
 	defer log.Close()
 
-	r.printf("%s %s: %s\n", label, r.verb, t.Name)
+	r.printf("[%d/%d] %s: %s\n", n, total, r.verb, t.Name)
 	begin := time.Now()
 	stop := make(chan struct{})
 	var beat sync.WaitGroup

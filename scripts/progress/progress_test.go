@@ -37,26 +37,11 @@ func TestStepNamesItsLogOnFailure(t *testing.T) {
 	}
 }
 
-// TestLastStep has a step that is known only after the list.
-func TestLastStep(t *testing.T) {
-	var out strings.Builder
-	r := New(&out, "verb", t.TempDir())
-	nothing := func(context.Context, *Step) error { return nil }
-	if err := errors.Join(r.Run(t.Context(), Task{"a", nothing}, Task{"b", nothing}), r.Step(t.Context(), "c", nothing)); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"[1/2] verb: a\n", "[2/2] verb: b\n", "[3/3] verb: c\n"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("output lacks %q:\n%s", want, out.String())
-		}
-	}
-}
-
 func TestRefusalNeedsNoLog(t *testing.T) {
 	r := New(&strings.Builder{}, "verb", t.TempDir())
-	err := r.Step(context.Background(), "step", func(context.Context, *Step) error {
+	err := r.Run(context.Background(), Task{Name: "step", Do: func(context.Context, *Step) error {
 		return Refuse("found this", "that", "make it")
-	})
+	}})
 	if want := "found this\n  expected: that\n  run: make it"; err == nil || err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
 	}

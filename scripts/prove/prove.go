@@ -16,18 +16,15 @@ import (
 
 // Case is a patch that has to be proven.
 type Case struct {
-	Patch  series.Patch
-	Prefix series.Prefix
+	Patch series.Patch
 	// Package is a folder of the tree, Test the name of a test or a subtest.
 	Package, Test string
+
+	n int // of the patch in the series
 }
 
-// Cases returns those of the patches that change what Kubernetes does: the
-// prefixes are the commits of the patches, in the same order.
-func Cases(patches []series.Patch, prefixes []series.Prefix) ([]Case, error) {
-	if len(patches) != len(prefixes) {
-		return nil, progress.Refuse(fmt.Sprintf("%d patches, and %d commits in the tree", len(patches), len(prefixes)), "a commit for each patch", "make apply, or make export")
-	}
+// Cases returns those of a series that change what Kubernetes does.
+func Cases(patches []series.Patch) []Case {
 	var cases []Case
 	for i, p := range patches {
 		switch p.Class() {
@@ -36,27 +33,37 @@ func Cases(patches []series.Patch, prefixes []series.Prefix) ([]Case, error) {
 			if !ok {
 				continue // what is generated from it shows that it is needed
 			}
-			cases = append(cases, Case{Patch: p, Prefix: prefixes[i], Package: strings.TrimPrefix(pkg, "./"), Test: test})
+			cases = append(cases, Case{Patch: p, Package: strings.TrimPrefix(pkg, "./"), Test: test, n: i})
 		}
 	}
-	return cases, nil
+	return cases
 }
 
 // Prover runs tests in a work tree of its own.
 type Prover struct {
-	work gitrepo.Repo
+	repo, work gitrepo.Repo
+	prefixes   []series.Prefix
 }
 
-// NewProver checks the base out at dir, as a work tree of repo.
-func NewProver(ctx context.Context, repo gitrepo.Repo, dir string) (*Prover, error) {
-	return &Prover{gitrepo.Open(dir, repo.Log)}, base.AddWorktree(ctx, repo, dir, base.Ref)
+// NewProver checks the base out at dir, as a work tree of repo, which has a commit for
+// each patch of the series.
+func NewProver(ctx context.Context, repo gitrepo.Repo, dir string, patches int) (*Prover, error) {
+	prefixes, err := series.Prefixes(ctx, repo)
+	if err != nil {
+		return nil, err
+	}
+	if len(prefixes) != patches {
+		return nil, progress.Refuse(fmt.Sprintf("%d patches, and %d commits in the tree", patches, len(prefixes)), "a commit for each patch", "make apply, or make export")
+	}
+	return &Prover{repo, gitrepo.Open(dir, repo.Log), prefixes}, base.AddWorktree(ctx, repo, dir, base.Ref)
 }
 
 // Prove runs the test of a case with the patch, and without all of it that is not
 // a test, in both runs without later patches.
 func (p *Prover) Prove(ctx context.Context, c Case, s *progress.Step) (Verdict, error) {
 	p.work.Log = s.Log
-	if err := p.work.Git(ctx, "checkout", "--quiet", "--force", "--detach", c.Prefix.Commit); err != nil {
+	prefix := p.prefixes[c.n]
+	if err := p.work.Git(ctx, "checkout", "--quiet", "--force", "--detach", prefix.Commit); err != nil {
 		return "", err
 	}
 	with, err := p.test(ctx, c, s)
@@ -66,7 +73,7 @@ func (p *Prover) Prove(ctx context.Context, c Case, s *progress.Step) (Verdict, 
 	if v := judgeWith(c.Test, with); v != "" {
 		return v, nil
 	}
-	if err := p.takeAway(ctx, c.Prefix); err != nil {
+	if err := p.takeAway(ctx, prefix); err != nil {
 		return "", err
 	}
 	without, err := p.test(ctx, c, s)
@@ -119,9 +126,9 @@ func (p *Prover) test(ctx context.Context, c Case, s *progress.Step) (toolchain.
 }
 
 // AddedBy returns the subject of the patch that adds the test of a case, or "".
-func AddedBy(ctx context.Context, repo gitrepo.Repo, c Case) (string, error) {
+func (p *Prover) AddedBy(ctx context.Context, c Case) (string, error) {
 	name, _, _ := strings.Cut(c.Test, "/")
-	subjects, err := repo.Lines(ctx, "log", "--reverse", "--format=%s", "-S", "func "+name+"(", base.Ref+"..HEAD", "--", filepath.ToSlash(c.Package))
+	subjects, err := p.repo.Lines(ctx, "log", "--reverse", "--format=%s", "-S", "func "+name+"(", base.Ref+"..HEAD", "--", filepath.ToSlash(c.Package))
 	if err != nil || len(subjects) == 0 {
 		return "", err
 	}

@@ -61,26 +61,23 @@ func TestProve(t *testing.T) {
 	add("has a test for something", "test", "TestD", "", map[string]string{"a/d_test.go": test("TestD", "D == 1")})
 	add("does not work", "feature", "TestE", FailsWith, map[string]string{"a/e.go": "package a\n\nvar E = 1\n", "a/e_test.go": test("TestE", "E == 2")})
 
-	prefixes, err := series.Prefixes(ctx, repo)
-	must(err)
-	cases, err := Cases(patches, prefixes)
-	must(err)
+	cases := Cases(patches)
 	if len(cases) != len(patches)-1 {
 		t.Fatalf("%d cases, want one for each patch but that of tests", len(cases))
 	}
-	prover, err := NewProver(ctx, repo, filepath.Join(t.TempDir(), "prove"))
+	prover, err := NewProver(ctx, repo, filepath.Join(t.TempDir(), "prove"), len(patches))
 	must(err)
 	reporter := progress.New(&strings.Builder{}, "prove", t.TempDir())
 	for _, c := range cases {
-		must(reporter.Step(ctx, c.Patch.Name, func(ctx context.Context, s *progress.Step) error {
+		must(reporter.Run(ctx, progress.Task{Name: c.Patch.Name, Do: func(ctx context.Context, s *progress.Step) error {
 			got, err := prover.Prove(ctx, c, s)
 			if got != want[c.Patch.Name] {
 				t.Errorf("the patch that %s: %q, want %q", c.Patch.Name, got, want[c.Patch.Name])
 			}
 			return err
-		}))
+		}}))
 		if c.Patch.Name == "comes too early" {
-			if from, err := AddedBy(ctx, repo, c); err != nil || from != "has a test for something" {
+			if from, err := prover.AddedBy(ctx, c); err != nil || from != "has a test for something" {
 				t.Errorf("its test comes with %q, error %v", from, err)
 			}
 		}

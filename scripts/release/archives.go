@@ -12,7 +12,7 @@ import (
 	"capacityv2.internal/scripts/progress"
 )
 
-func (rel *release) packInputs(ctx context.Context, s *progress.Step) error {
+func (rel *Release) packInputs(ctx context.Context, s *progress.Step) error {
 	for _, src := range rel.in.sources {
 		a, err := packSource(ctx, src, rel.partial, rel.out, rel.in.date, s.Log)
 		if err != nil {
@@ -25,7 +25,7 @@ func (rel *release) packInputs(ctx context.Context, s *progress.Step) error {
 	return err
 }
 
-func (rel *release) packPrograms(ctx context.Context, s *progress.Step) error {
+func (rel *Release) packPrograms(ctx context.Context, s *progress.Step) error {
 	for _, p := range rel.o.Platforms {
 		for _, src := range rel.in.sources {
 			if err := rel.packSourcePrograms(ctx, src, p, s); err != nil {
@@ -37,7 +37,7 @@ func (rel *release) packPrograms(ctx context.Context, s *progress.Step) error {
 }
 
 // packSourcePrograms writes the archives that a project has for p.
-func (rel *release) packSourcePrograms(ctx context.Context, src source, p Platform, s *progress.Step) error {
+func (rel *Release) packSourcePrograms(ctx context.Context, src source, p Platform, s *progress.Step) error {
 	var common pack.Tree // what full archives share
 	for _, a := range p.archives(src.project.Name) {
 		t := pack.Tree{}
@@ -69,7 +69,7 @@ func (rel *release) packSourcePrograms(ctx context.Context, src source, p Platfo
 
 // common returns the licences of what is linked into the programs for p, the version
 // and the patched source.
-func (rel *release) common(ctx context.Context, src source, p Platform, s *progress.Step) (pack.Tree, error) {
+func (rel *Release) common(ctx context.Context, src source, p Platform, s *progress.Step) (pack.Tree, error) {
 	var lists [][]module
 	for _, prog := range rel.in.programs {
 		if prog.Platform == p.String() && prog.Source == src.project.Name {
@@ -85,7 +85,7 @@ func (rel *release) common(ctx context.Context, src source, p Platform, s *progr
 }
 
 // packArchive adds the images to t and writes it.
-func (rel *release) packArchive(ctx context.Context, src source, a archive, p Platform, t pack.Tree, s *progress.Step) error {
+func (rel *Release) packArchive(ctx context.Context, src source, a archive, p Platform, t pack.Tree, s *progress.Step) error {
 	name := a.name + "-" + p.tag() + ".tar.gz"
 	dir := filepath.Join(rel.partial, "images-"+p.tag())
 	if err := os.MkdirAll(dir, 0o755); err != nil {

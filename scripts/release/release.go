@@ -15,9 +15,9 @@ import (
 	"capacityv2.internal/scripts/workspace"
 )
 
-// Options of a release. The zero value serves.
+// Options of a release.
 type Options struct {
-	// Platforms to build for; see [ParsePlatforms]. Empty: its default.
+	// Platforms to build for; see [ParsePlatforms].
 	Platforms []Platform
 	// CheckTree refuses a project's tree that is not the base with the series on it.
 	// Nil checks only that no file differs from HEAD.
@@ -27,8 +27,8 @@ type Options struct {
 // diskGiB is what a release needs beside the tree and the build cache.
 const diskGiB = 4
 
-// release is a release that is being made.
-type release struct {
+// Release is one that is being made.
+type Release struct {
 	ws workspace.Workspace
 	o  Options
 	in inputs
@@ -41,36 +41,34 @@ type release struct {
 	artefacts []Artefact
 }
 
-// Run makes the release of the trees of ws in a folder of its own below dist/,
-// named by the version, and returns that folder. A release of ours that is
-// there is replaced at the very end; until then, and on any error, it stays as
-// it is.
-func Run(ctx context.Context, ws workspace.Workspace, o Options, r *progress.Reporter) (string, error) {
-	if len(o.Platforms) == 0 {
-		var err error
-		if o.Platforms, err = ParsePlatforms(""); err != nil {
-			return "", err
-		}
-	}
-	rel := &release{ws: ws, o: o}
-	defer func() { os.RemoveAll(rel.partial) }()
+// New returns the release of the trees of ws, in a folder of its own below dist/ that is
+// named by the version.
+func New(ws workspace.Workspace, o Options) *Release { return &Release{ws: ws, o: o} }
+
+// Dir is the folder of the release. It is known when the release has been made.
+func (rel *Release) Dir() string { return rel.dist }
+
+// Tasks make the release. One of ours that is there is replaced at the very end; until
+// then, and on any error, it stays as it is.
+func (rel *Release) Tasks() []progress.Task {
 	tasks := []progress.Task{{Name: "check the inputs", Do: rel.check}}
-	for _, p := range o.Platforms {
+	for _, p := range rel.o.Platforms {
 		tasks = append(tasks, progress.Task{Name: "build the programs for " + p.String(), Do: func(ctx context.Context, s *progress.Step) error {
 			return rel.build(ctx, p, s)
 		}})
 	}
-	err := r.Run(ctx, append(tasks,
+	return append(tasks,
 		progress.Task{Name: "pack sources and series", Do: rel.packInputs},
 		progress.Task{Name: "pack programs and images", Do: rel.packPrograms},
-		progress.Task{Name: "write SBOM, provenance, manifest and sums", Do: rel.finish},
-	)...)
-	return rel.dist, err
+		progress.Task{Name: "write SBOM, provenance, manifest and sums", Do: rel.finish})
 }
+
+// Close removes what a release that failed has left.
+func (rel *Release) Close() error { return os.RemoveAll(rel.partial) }
 
 // check reads every input, refuses what would not be reproducible, and makes
 // the folders.
-func (rel *release) check(ctx context.Context, s *progress.Step) error {
+func (rel *Release) check(ctx context.Context, s *progress.Step) error {
 	ws := rel.ws
 	err := errors.Join(
 		tools.RequirePrograms(ctx, "git", "bash"),
@@ -109,14 +107,14 @@ func ensureOurs(dir string, v Version) error {
 
 // programsDir is where the programs for p are built: where `make up` builds
 // them too, for this machine.
-func (rel *release) programsDir(p Platform) string {
+func (rel *Release) programsDir(p Platform) string {
 	if p == Host() {
 		return rel.ws.Components()
 	}
 	return filepath.Join(rel.ws.Work, "components-"+p.tag())
 }
 
-func (rel *release) build(ctx context.Context, p Platform, s *progress.Step) error {
+func (rel *Release) build(ctx context.Context, p Platform, s *progress.Step) error {
 	dir := rel.programsDir(p)
 	for _, src := range rel.in.sources {
 		names := p.programs(src.project.Name)
@@ -145,7 +143,7 @@ func (rel *release) build(ctx context.Context, p Platform, s *progress.Step) err
 }
 
 // finish writes what describes the release, and puts it in its place.
-func (rel *release) finish(_ context.Context, s *progress.Step) error {
+func (rel *Release) finish(_ context.Context, s *progress.Step) error {
 	add := func(name string, b []byte, err error) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)

@@ -17,7 +17,9 @@ import (
 
 func makeRelease(ctx context.Context, t *testing.T, ws workspace.Workspace, o Options) (string, error) {
 	t.Helper()
-	return Run(ctx, ws, o, progress.New(io.Discard, "release", ws.Logs()))
+	rel := New(ws, o)
+	err := progress.New(io.Discard, "release", ws.Logs()).Run(ctx, rel.Tasks()...)
+	return rel.Dir(), errors.Join(err, rel.Close())
 }
 
 func TestTwoReleasesInTwoFoldersAreEqual(t *testing.T) {

@@ -100,7 +100,7 @@ func numbered(tag string) string {
 func step(t *testing.T, f func(context.Context, *progress.Step) error) error {
 	t.Helper()
 	r := progress.New(&strings.Builder{}, "test", t.TempDir())
-	return r.Step(context.Background(), "step", f)
+	return r.Run(context.Background(), progress.Task{Name: "step", Do: f})
 }
 
 // wantRefusal wants err to be a refusal that holds each of the texts.

@@ -27,13 +27,13 @@ func (a *App) Codegen(ctx context.Context, project, scope string) error {
 	if err != nil {
 		return err
 	}
-	r := a.reporter("codegen")
-	// Not apply: commits of a contributor that are not exported are the point.
-	if err := r.Run(ctx, a.makeTree()...); err != nil {
+	generate, results, err := a.generate(project, s)
+	if err != nil {
 		return err
 	}
-	results, err := a.generate(ctx, project, s, r)
-	if err != nil {
+	r := a.reporter("codegen")
+	// Not apply: commits of a contributor that are not exported are the point.
+	if err := r.Run(ctx, append(a.makeTree(), generate...)...); err != nil {
 		return err
 	}
 	for _, res := range results {
@@ -48,34 +48,33 @@ func (a *App) Codegen(ctx context.Context, project, scope string) error {
 	return nil
 }
 
-// generate runs the generators of the projects that have some.
-func (a *App) generate(ctx context.Context, project string, scope codegen.Scope, r *progress.Reporter) ([]*codegen.Result, error) {
+// generate returns the tasks that run the generators of the projects that have some, and
+// what the tasks fill.
+func (a *App) generate(project string, scope codegen.Scope) ([]progress.Task, []*codegen.Result, error) {
 	projects, err := a.WS.Projects()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if project != "" {
 		p, err := a.WS.Project(project)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		projects = []workspace.Project{p}
 	}
-	generators := map[string]func(workspace.Project) (*codegen.Result, error){
-		"csi-spec":           func(p workspace.Project) (*codegen.Result, error) { return codegen.RunSpec(ctx, p, r) },
-		workspace.Kubernetes: func(workspace.Project) (*codegen.Result, error) { return codegen.Run(ctx, a.WS, scope, r) },
-	}
+	var tasks []progress.Task
 	var results []*codegen.Result
 	for _, p := range projects {
-		generate, ok := generators[p.Name]
-		if !ok {
+		res := &codegen.Result{}
+		switch p.Name {
+		case "csi-spec":
+			tasks = append(tasks, codegen.SpecTasks(p, res)...)
+		case workspace.Kubernetes:
+			tasks = append(tasks, codegen.Tasks(a.WS, scope, res)...)
+		default:
 			continue
-		}
-		res, err := generate(p)
-		if err != nil {
-			return nil, err
 		}
 		results = append(results, res)
 	}
-	return results, nil
+	return tasks, results, nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/progress"
 )
 
 func downCommand(a *App) *cobra.Command {
@@ -17,10 +18,7 @@ what was built, stay too.`, "", a.Down)
 
 // Down ends the local cluster.
 func (a *App) Down(ctx context.Context) error {
-	r := a.reporter("down")
-	if err := cluster.Down(ctx, a.WS, r); err != nil {
-		return err
-	}
-	r.Done()
-	return nil
+	return a.do(ctx, "down", progress.Task{Name: "end the cluster", Do: func(ctx context.Context, s *progress.Step) error {
+		return cluster.Down(ctx, a.WS, s)
+	}})
 }

@@ -81,10 +81,10 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 		if target != gateOn || o.Focus != "" || o.All {
 			return progress.Refuse("TARGET, FOCUS or ALL without nodes of ours", "nodes, because they are about specs", "make e2e with neither CLUSTER_MODE nor CONTAINER_RUNTIME_ENDPOINT")
 		}
-	} else if build, err = a.prepareSpecs(ctx, target, &o.Cluster); err != nil {
+	} else if build, err = a.prepareSpecs(target, &o.Cluster); err != nil {
 		return err
 	}
-	if err := a.up(ctx, o.Cluster, driver, build...); err != nil {
+	if err := a.up(ctx, &o.Cluster, driver, build...); err != nil {
 		return err
 	}
 	if !before && !o.Keep {

@@ -59,27 +59,28 @@ func targetGates(list gates.List, target string) string {
 	return strings.Join(values, ",")
 }
 
-// prepareSpecs adds to the options of the cluster what specs need on a target, and
-// returns what has to be built for them.
-func (a *App) prepareSpecs(ctx context.Context, target string, o *cluster.Options) (build []progress.Task, err error) {
+// prepareSpecs sets the options of a cluster for a target, and returns what is to be done
+// before the cluster starts: specs run programs and images of their own.
+func (a *App) prepareSpecs(target string, o *cluster.Options) ([]progress.Task, error) {
 	list, err := gates.Read(a.WS.Gates())
 	if err != nil {
 		return nil, err
 	}
 	o.Gates = targetGates(list, target)
-	components := a.WS.Components()
+	var tasks []progress.Task
 	if target == stock {
-		components = a.WS.StockComponents()
-		o.Components = components
-		build = append(build, progress.Task{Name: "build the stock components", Do: a.buildStockComponents},
+		o.Components = a.WS.StockComponents()
+		tasks = append(tasks, progress.Task{Name: "build the stock components", Do: a.buildStockComponents},
 			progress.Task{Name: "build the stock provisioner", Do: a.buildStockProvisioner})
 	}
-	err = a.do(ctx, "e2e", a.apply(progress.Task{Name: "images of the specs", Do: func(ctx context.Context, s *progress.Step) error {
-		images, err := a.specImages(ctx, components, s)
+	return append(tasks, progress.Task{Name: "build the specs and what they run", Do: func(ctx context.Context, s *progress.Step) error {
+		if err := a.buildSpecs(ctx, s); err != nil {
+			return err
+		}
+		images, err := a.specImages(ctx, o.Components, s)
 		o.Images = append(o.Images, images...)
 		return err
-	}})...)
-	return append(build, progress.Task{Name: "build the specs and what they run", Do: a.buildSpecs}), err
+	}}), nil
 }
 
 // buildStockComponents fills the folder of stock components. What the series does not

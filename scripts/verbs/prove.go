@@ -42,29 +42,30 @@ func (a *App) Prove(ctx context.Context, o ProveOptions) error {
 	if err != nil {
 		return progress.Refuse(fmt.Sprintf("--patch is %q: %v", o.Patch, err), "a regular expression for names of patches", "make prove PATCH=0013")
 	}
-	r := a.reporter("prove")
-	if err := r.Run(ctx, a.apply()...); err != nil {
-		return err
-	}
 	projects, err := a.WS.Projects()
 	if err != nil {
 		return err
 	}
+	proven := 0
 	var bad []string
-	var tasks []progress.Task
+	tasks := a.apply()
 	for _, p := range projects {
-		cases, err := a.proveCases(ctx, p, name, o.Since)
+		patches, err := series.Read(p.Series())
+		if err != nil {
+			return err
+		}
+		cases, err := a.proveCases(ctx, p, patches, name, o.Since)
 		if err != nil {
 			return err
 		}
 		if len(cases) == 0 {
 			continue
 		}
-		repo := gitrepo.Open(p.Tree(), nil)
-		prover, err := prove.NewProver(ctx, repo, p.Tree()+"-prove")
-		if err != nil {
+		var prover *prove.Prover
+		tasks = append(tasks, progress.Task{Name: "work tree of " + p.Title, Do: func(ctx context.Context, s *progress.Step) (err error) {
+			prover, err = prove.NewProver(ctx, gitrepo.Open(p.Tree(), s.Log), p.Tree()+"-prove", len(patches))
 			return err
-		}
+		}})
 		for _, c := range cases {
 			tasks = append(tasks, progress.Task{Name: p.Name + " " + c.Patch.Name, Do: func(ctx context.Context, s *progress.Step) error {
 				verdict, err := prover.Prove(ctx, c, s)
@@ -73,18 +74,21 @@ func (a *App) Prove(ctx context.Context, o ProveOptions) error {
 				}
 				line := fmt.Sprintf("%s:%s %s", c.Package, c.Test, verdict)
 				if verdict == prove.Missing {
-					if from, err := prove.AddedBy(ctx, repo, c); err == nil && from != "" {
+					if from, err := prover.AddedBy(ctx, c); err == nil && from != "" {
 						line += fmt.Sprintf("; it comes with %q", from)
 					}
 				}
 				s.Sayf("%s", line)
-				if !verdict.Proven() {
+				if verdict.Proven() {
+					proven++
+				} else {
 					bad = append(bad, p.Name+" "+c.Patch.Name+": "+line)
 				}
 				return nil
 			}})
 		}
 	}
+	r := a.reporter("prove")
 	if err := r.Run(ctx, tasks...); err != nil {
 		return err
 	}
@@ -92,24 +96,13 @@ func (a *App) Prove(ctx context.Context, o ProveOptions) error {
 		return progress.Refuse("not proven:\n    "+strings.Join(bad, "\n    "), "Proven-By names a test that the patch or an earlier one brings, and that fails without the patch",
 			"make edit, and amend the commit")
 	}
-	r.Printf("prove: %d patches are needed\n", len(tasks))
+	r.Printf("prove: %d patches are needed\n", proven)
 	r.Done()
 	return nil
 }
 
-func (a *App) proveCases(ctx context.Context, p workspace.Project, name *regexp.Regexp, since string) ([]prove.Case, error) {
-	patches, err := series.Read(p.Series())
-	if err != nil {
-		return nil, err
-	}
-	prefixes, err := series.Prefixes(ctx, gitrepo.Open(p.Tree(), nil))
-	if err != nil {
-		return nil, err
-	}
-	cases, err := prove.Cases(patches, prefixes)
-	if err != nil {
-		return nil, err
-	}
+// proveCases returns the cases of a project that the options choose.
+func (a *App) proveCases(ctx context.Context, p workspace.Project, patches []series.Patch, name *regexp.Regexp, since string) ([]prove.Case, error) {
 	changed := func(string) bool { return true }
 	if since != "" {
 		// Not those that have got another number.
@@ -121,5 +114,5 @@ func (a *App) proveCases(ctx context.Context, p workspace.Project, name *regexp.
 			return slices.ContainsFunc(files, func(f string) bool { return filepath.Base(f) == patch })
 		}
 	}
-	return slices.DeleteFunc(cases, func(c prove.Case) bool { return !name.MatchString(c.Patch.Name) || !changed(c.Patch.Name) }), nil
+	return slices.DeleteFunc(prove.Cases(patches), func(c prove.Case) bool { return !name.MatchString(c.Patch.Name) || !changed(c.Patch.Name) }), nil
 }

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -27,20 +28,17 @@ func (a *App) Release(ctx context.Context, list string) error {
 	if err != nil {
 		return err
 	}
-	r := a.reporter("release")
-	if err := r.Run(ctx, a.apply()...); err != nil {
-		return err
-	}
-	dir, err := release.Run(ctx, a.WS, release.Options{
+	rel := release.New(a.WS, release.Options{
 		Platforms: platforms,
 		CheckTree: func(ctx context.Context, p workspace.Project) error {
 			return series.EnsureSafe(ctx, gitrepo.Open(p.Tree(), nil))
 		},
-	}, r)
-	if err != nil {
+	})
+	r := a.reporter("release")
+	if err := errors.Join(r.Run(ctx, a.apply(rel.Tasks()...)...), rel.Close()); err != nil {
 		return err
 	}
-	r.Printf("release: %s\n", dir)
+	r.Printf("release: %s\n", rel.Dir())
 	r.Done()
 	return nil
 }

@@ -45,7 +45,8 @@ func (a *App) TestStress(ctx context.Context, o StressOptions) error {
 				seed = time.Now().UnixNano()
 			}
 			s.Sayf("the same faults again: make test-stress SEED=%d PODS=%d", seed, o.Pods)
-			env := []string{a.binPath(), "CGO_ENABLED=1"}
+			// Memory is there; the race detector needs the processors.
+			env := []string{a.binPath(), "CGO_ENABLED=1", "GOGC=400"}
 			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), env, s.Log, a.Out, "-race", "-count=1", "-v", "-timeout", "6h",
 				"-run", "^TestStress$", "./stress", fmt.Sprintf("-stress.pods=%d", o.Pods), fmt.Sprintf("-stress.seed=%d", seed))
 		}},

@@ -35,60 +35,55 @@ func clusterFlags(c *cobra.Command, o *cluster.Options) {
 // Up applies the series, builds the components, and brings up a local cluster, with a
 // driver unless that is "". Gates that are not chosen are those of feature-gates.yaml.
 func (a *App) Up(ctx context.Context, options cluster.Options, driver string) error {
-	return a.up(ctx, options, driver)
+	return a.up(ctx, &options, driver)
 }
 
-// up is [App.Up] with more to build, after the components.
-func (a *App) up(ctx context.Context, options cluster.Options, driver string, further ...progress.Task) error {
+// up is [App.Up] with more to do before the cluster starts. That may add images to the
+// options.
+func (a *App) up(ctx context.Context, options *cluster.Options, driver string, further ...progress.Task) error {
 	if err := checkDriver(driver); err != nil {
 		return err
 	}
-	r := a.reporter("up")
 	if options.Gates == "" {
 		var err error
 		if options.Gates, err = a.featureGates(); err != nil {
 			return err
 		}
 	}
-	components, validate := a.WS.Components(), "strict"
+	validate := "strict"
 	if options.Components != "" {
-		// Components of others know nothing of our fields.
-		components, validate = options.Components, "warn"
+		validate = "warn" // components of others know nothing of our fields
 	}
-	build := []progress.Task{{Name: "build the components", Do: a.buildComponents}}
-	if driver != "" {
-		err := r.Step(ctx, "images of the driver", func(ctx context.Context, s *progress.Step) error {
-			images, err := a.driverImages(ctx, components, s)
-			options.Images = append(options.Images, images...)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		build = append(build, progress.Task{Name: "build the driver and its provisioner", Do: a.buildDriver})
-	}
+	plan := cluster.NewPlan(a.WS, options)
 	// What would fail at the end is said before the long build.
-	plan, err := cluster.Prepare(ctx, a.WS, options, r)
-	if err != nil {
+	tasks := []progress.Task{{Name: "what the cluster needs of the machine", Do: func(ctx context.Context, s *progress.Step) error {
+		if err := plan.Prepare(ctx, s); err != nil || driver == "" {
+			return err
+		}
+		if err := checkDriverMode(driver, plan.Mode); err != nil {
+			return err
+		}
+		images, err := a.driverImages(ctx, options.Components, s)
+		options.Images = append(options.Images, images...)
+		return err
+	}}}
+	tasks = append(tasks, a.apply(progress.Task{Name: "build the components", Do: a.buildComponents})...)
+	if driver != "" {
+		tasks = append(tasks, progress.Task{Name: "build the driver and its provisioner", Do: a.buildDriver})
+	}
+	tasks = append(tasks, further...)
+	tasks = append(tasks, progress.Task{Name: "tools of the cluster", Do: plan.Tools}, progress.Task{Name: "start the cluster, and wait until it serves", Do: plan.Up})
+	if driver != "" {
+		tasks = append(tasks, progress.Task{Name: "install the driver", Do: func(ctx context.Context, s *progress.Step) error { return a.installDriver(ctx, validate, s) }})
+	}
+	r := a.reporter("up")
+	if err := r.Run(ctx, tasks...); err != nil {
 		return err
 	}
-	if err := checkDriverMode(driver, plan.Mode); err != nil {
-		return err
-	}
-	if err := r.Run(ctx, a.apply(append(build, further...)...)...); err != nil {
-		return err
-	}
-	if err := cluster.Tools(ctx, a.WS, plan, r); err != nil {
-		return err
-	}
-	if err := cluster.Up(ctx, a.WS, plan, r); err != nil {
+	if err := cluster.Show(a.WS, r.Printf); err != nil {
 		return err
 	}
 	if driver != "" {
-		err := r.Step(ctx, "install the driver", func(ctx context.Context, s *progress.Step) error { return a.installDriver(ctx, validate, s) })
-		if err != nil {
-			return err
-		}
 		showDriver(a.Out)
 	}
 	r.Done()

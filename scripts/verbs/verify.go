@@ -26,26 +26,22 @@ A prefix that was verified before is not verified again.`, "", a.Verify)
 // Verify checks what the patches claim: that they apply, are the export of
 // their commits, are locked, need no regeneration, and build one by one.
 func (a *App) Verify(ctx context.Context) error {
-	r := a.reporter("verify")
-	tasks := slices.Concat([]progress.Task{{Name: "patch series and feature gates", Do: a.lintSeries}}, a.apply(
-		a.each("round trip and tree lock", a.roundTrip),
-		progress.Task{Name: "feature gates against the tree", Do: a.verifyGates},
-		a.each("each prefix builds and passes the tests it touches", a.verifyPrefixes),
-	))
-	if err := r.Run(ctx, tasks...); err != nil {
-		return err
-	}
-	results, err := a.generate(ctx, "", codegen.Storage, r)
+	generate, results, err := a.generate("", codegen.Storage)
 	if err != nil {
 		return err
 	}
-	for _, res := range results {
-		if err := res.Verify(); err != nil {
-			return err
+	return a.do(ctx, "verify", slices.Concat([]progress.Task{{Name: "patch series and feature gates", Do: a.lintSeries}}, a.apply(
+		a.each("round trip and tree lock", a.roundTrip),
+		progress.Task{Name: "feature gates against the tree", Do: a.verifyGates},
+		a.each("each prefix builds and passes the tests it touches", a.verifyPrefixes),
+	), generate, []progress.Task{{Name: "generated code is up to date", Do: func(context.Context, *progress.Step) error {
+		for _, res := range results {
+			if err := res.Verify(); err != nil {
+				return err
+			}
 		}
-	}
-	r.Done()
-	return nil
+		return nil
+	}}})...)
 }
 
 // roundTrip applies the series to the base once more, in a second work tree, so

@@ -45,9 +45,9 @@ func TestPrefixes(t *testing.T) {
 	dir, record := filepath.Join(t.TempDir(), "prefix"), filepath.Join(t.TempDir(), "verified")
 	verify := func() (string, error) {
 		var out strings.Builder
-		err := progress.New(&out, "verify", t.TempDir()).Step(ctx, "prefixes", func(ctx context.Context, s *progress.Step) error {
+		err := progress.New(&out, "verify", t.TempDir()).Run(ctx, progress.Task{Name: "prefixes", Do: func(ctx context.Context, s *progress.Step) error {
 			return Prefixes(ctx, repo, Options{Dir: dir, Record: record}, s)
-		})
+		}})
 		return out.String(), err
 	}
 	expect := func(wanted ...string) {
