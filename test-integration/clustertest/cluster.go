@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
 	clientktesting "k8s.io/kubernetes/test/utils/client-go/ktesting"
@@ -89,6 +90,8 @@ func StartWith(tCtx ktesting.TContext, options Options) *Cluster {
 		running.Wait()
 	})
 	server.Config.QPS, server.Config.Burst = 1000, 10000
+	// As kube-scheduler and kube-controller-manager do.
+	server.Config.ContentType, server.Config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	c := &Cluster{
 		TContext:  clientktesting.WithRESTConfig(tCtx, server.Config),
 		Namespace: "pods",
