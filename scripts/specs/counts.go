@@ -11,7 +11,6 @@ import (
 // Count is what the specs of a group or suite did on a target.
 type Count struct {
 	Name   string `json:"name"`
-	Ours   bool   `json:"ours,omitempty"`
 	Passed int    `json:"passed"`
 	Failed int    `json:"failed"`
 	// Skipped counts those that did not run.
@@ -37,7 +36,7 @@ func (s Selection) Count(all []string, results []Result) []Count {
 			}
 			row := rows[g.Row(name)]
 			if row == nil {
-				row = &Count{Name: g.Row(name), Ours: g.Ours, Why: map[string]int{}}
+				row = &Count{Name: g.Row(name), Why: map[string]int{}}
 				rows[row.Name] = row
 			}
 			switch outcome[name] {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"capacityv2.internal/scripts/toolchain"
 )
@@ -18,16 +17,14 @@ type Result struct {
 	// Reason is why it was skipped, in the spec's own words. It is empty for a spec
 	// that was not chosen.
 	Reason string
-	Took   time.Duration
 }
 
 // junit is the part of Ginkgo's JUnit report that we read.
 type junit struct {
 	Suites []struct {
 		Cases []struct {
-			Name    string  `xml:"name,attr"`
-			Status  string  `xml:"status,attr"`
-			Seconds float64 `xml:"time,attr"`
+			Name    string `xml:"name,attr"`
+			Status  string `xml:"status,attr"`
 			Skipped *struct {
 				Message string `xml:"message,attr"`
 			} `xml:"skipped"`
@@ -54,7 +51,7 @@ func Read(path string) ([]Result, error) {
 	for _, suite := range report.Suites {
 		for _, c := range suite.Cases {
 			name, isSpec := strings.CutPrefix(c.Name, specPrefix)
-			r := Result{Name: strings.TrimSpace(name), Outcome: toolchain.Failed, Took: time.Duration(c.Seconds * float64(time.Second))}
+			r := Result{Name: strings.TrimSpace(name), Outcome: toolchain.Failed}
 			switch c.Status {
 			case "passed":
 				r.Outcome = toolchain.Passed

@@ -119,7 +119,7 @@ func TestCount(t *testing.T) {
 	}
 	got := s.Count(samples, []Result{{Name: samples[0], Outcome: "fail"}, {Name: samples[1], Outcome: "pass"}})
 	want := []Count{
-		{Name: "ours", Ours: true, Failed: 1, Why: map[string]int{}},
+		{Name: "ours", Failed: 1, Why: map[string]int{}},
 		{Name: "driver: topology", Passed: 1, Why: map[string]int{}},
 		{Name: "driver: volumes", Skipped: 2, Why: map[string]int{"no raw block": 1, "not run on this target": 1}},
 	}
