@@ -5,48 +5,43 @@ import (
 	"io"
 	"strings"
 	"time"
-
-	"capacityv2.internal/scripts/toolchain"
 )
 
 // head starts the report.
 const head = `# Upstream's own suites
 
 Written by ` + "`make upstream-suites`" + `: upstream's integration suites that see the scheduler, volumes or the
-types of group storage, with the feature gate off and on, on the series as it is here. Subtests count as tests.
-Times are those of the tests alone, on %s.
+types of group storage, with the feature gate off and on. Subtests count as tests. Each row
+names the tree that it ran on, by the beginning of its hash: that of the series as it is here
+is ` + "`appliedTree`" + ` in ` + "`patches/kubernetes/tree.lock`" + `. Times are those of the tests alone, on %s.
 
-| suite in ` + "`test/integration`" + ` | gate | tests | passed | failed | skipped | time |
-| --- | --- | ---: | ---: | ---: | ---: | ---: |
+| suite in ` + "`test/integration`" + ` | gate | tests | passed | failed | skipped | time | tree |
+| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |
 `
 
-// WriteReport writes the report on rows, in their order, and on the suites that have
-// not run, for a machine that is described in a few words.
-func WriteReport(w io.Writer, machine string, rows []Row, missing []Suite) error {
+// WriteReport writes the report on the rows of all suites, for a machine that is
+// described in a few words.
+func WriteReport(w io.Writer, machine string, rows map[string]Row) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, head, machine)
-	var upstream, regressions []string
-	for _, row := range rows {
-		line := func(gate string, r toolchain.TestResult) {
-			fmt.Fprintf(&b, "| `%s` | %s | %d | %d | %d | %d | %s |\n", row.Suite.Folder, gate, len(r.Tests), r.Count(toolchain.Passed),
-				r.Count(toolchain.Failed)+r.Count(toolchain.Unfinished), r.Count(toolchain.Skipped), r.Took.Round(time.Second))
+	var worse, upstream, missing []string
+	for _, suite := range All {
+		row, ok := rows[suite.Folder]
+		if !ok {
+			missing = append(missing, "`"+suite.Folder+"`")
+			continue
+		}
+		line := func(gate string, c Counts) {
+			took := time.Duration(c.Seconds) * time.Second
+			fmt.Fprintf(&b, "| `%s` | %s | %d | %d | %d | %d | %s | `%.10s` |\n", row.Folder, gate, c.Tests, c.Passed, c.Failed, c.Skipped, took, row.Tree)
 		}
 		line("off", row.Off)
 		line("on", row.On)
-		for _, name := range row.Off.Failures() {
-			upstream = append(upstream, row.test(name))
-		}
-		for _, name := range row.Regressions() {
-			regressions = append(regressions, row.test(name))
-		}
+		worse, upstream = append(worse, row.Worse...), append(upstream, row.Upstream...)
 	}
-	list(&b, "Fails with the gate on only", regressions)
+	list(&b, "Fails with the gate on only", worse)
 	list(&b, "Fails with the gate off, too", upstream)
-	var folders []string
-	for _, s := range missing {
-		folders = append(folders, "`"+s.Folder+"`")
-	}
-	list(&b, "Not run on this series", folders)
+	list(&b, "Not run yet", missing)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -1,12 +1,15 @@
 package suites
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
@@ -14,57 +17,60 @@ import (
 
 // Row is a suite with its results.
 type Row struct {
-	Suite   Suite
-	Off, On toolchain.TestResult
+	Folder string `json:"folder"`
+	// Tree is the hash of the source tree that it ran on.
+	Tree string `json:"tree"`
+	Off  Counts `json:"off"`
+	On   Counts `json:"on"`
+	// Worse are the tests that fail with the gate on only, Upstream those that fail
+	// with it off.
+	Worse    []string `json:"worse,omitempty"`
+	Upstream []string `json:"upstream,omitempty"`
 }
 
-// Rows reads the results of the suites, and returns those that have none.
-func Rows(r Runner, list []Suite) (rows []Row, missing []Suite, err error) {
-	for _, suite := range list {
-		off, errOff := r.Result(suite, false)
-		on, errOn := r.Result(suite, true)
-		err := errors.Join(errOff, errOn)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			missing = append(missing, suite)
-		case err != nil:
-			return nil, nil, fmt.Errorf("%s: %w", suite.Folder, err)
-		default:
-			rows = append(rows, Row{suite, off, on})
-		}
-	}
-	return rows, missing, nil
+// Counts are the numbers of tests by outcome, and the time of all of them.
+type Counts struct {
+	Tests   int     `json:"tests"`
+	Passed  int     `json:"passed"`
+	Failed  int     `json:"failed"`
+	Skipped int     `json:"skipped"`
+	Seconds float64 `json:"seconds"`
 }
 
-// Check returns an error that names the regressions of the rows.
-func Check(rows []Row) error {
-	var worse []string
-	for _, row := range rows {
-		for _, name := range row.Regressions() {
-			worse = append(worse, row.test(name))
-		}
+// NewRow returns the row of a suite that ran on a tree with the gate off and on.
+func NewRow(suite Suite, tree string, off, on toolchain.TestResult) Row {
+	row := Row{Folder: suite.Folder, Tree: tree, Off: count(off), On: count(on)}
+	for _, name := range off.Failures() {
+		row.Upstream = append(row.Upstream, row.test(name))
 	}
-	if len(worse) == 0 {
-		return nil
+	for _, name := range regressions(off, on) {
+		row.Worse = append(row.Worse, row.test(name))
 	}
-	return progress.Refuse("tests of upstream's that fail with the gate on only:\n    "+strings.Join(worse, "\n    "), "none", "make upstream-suites SUITE=<folder>; the output is in _work/upstream-suites")
+	return row
 }
 
-// Regressions are the names of the tests that fail with the gate on and not with
+func count(r toolchain.TestResult) Counts {
+	return Counts{
+		Tests: len(r.Tests), Passed: r.Count(toolchain.Passed), Failed: r.Count(toolchain.Failed) + r.Count(toolchain.Unfinished),
+		Skipped: r.Count(toolchain.Skipped), Seconds: r.Took.Round(time.Second).Seconds(),
+	}
+}
+
+// regressions are the names of the tests that fail with the gate on and not with
 // it off, and of those that pass with it off and do not run with it on, but for the
 // subtests of one that is named already. A package that fails as a whole is "".
-func (row Row) Regressions() []string {
+func regressions(off, on toolchain.TestResult) []string {
 	var names []string
-	upstream := row.Off.Failures()
-	for _, name := range row.On.Failures() {
+	upstream := off.Failures()
+	for _, name := range on.Failures() {
 		if !slices.Contains(upstream, name) {
 			names = append(names, name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(row.Off.Tests)) {
-		_, runs := row.On.Tests[name]
+	for _, name := range slices.Sorted(maps.Keys(off.Tests)) {
+		_, runs := on.Tests[name]
 		named := slices.ContainsFunc(names, func(test string) bool { return strings.HasPrefix(name, test+"/") })
-		if !runs && !named && row.Off.Tests[name] == toolchain.Passed {
+		if !runs && !named && off.Tests[name] == toolchain.Passed {
 			names = append(names, name)
 		}
 	}
@@ -76,5 +82,47 @@ func (row Row) test(name string) string {
 	if name == "" {
 		name = "the package"
 	}
-	return fmt.Sprintf("`%s`: `%s`", row.Suite.Folder, name)
+	return fmt.Sprintf("`%s`: `%s`", row.Folder, name)
+}
+
+// Check returns an error that names the regressions of the rows.
+func Check(rows []Row) error {
+	var worse []string
+	for _, row := range rows {
+		worse = append(worse, row.Worse...)
+	}
+	if len(worse) == 0 {
+		return nil
+	}
+	return progress.Refuse("tests of upstream's that fail with the gate on only:\n    "+strings.Join(worse, "\n    "), "none", "make upstream-suites SUITE=<folder>; the output is in the log of its step")
+}
+
+// ReadRows reads what [WriteRows] wrote, by the folder of the suite.
+func ReadRows(path string) (map[string]Row, error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return map[string]Row{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []Row
+	if err := json.Unmarshal(content, &list); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	rows := map[string]Row{}
+	for _, row := range list {
+		rows[row.Folder] = row
+	}
+	return rows, nil
+}
+
+// WriteRows writes the rows as JSON, sorted by folder.
+func WriteRows(path string, rows map[string]Row) error {
+	list := slices.SortedFunc(maps.Values(rows), func(a, b Row) int { return strings.Compare(a.Folder, b.Folder) })
+	content, err := json.MarshalIndent(list, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(content, '\n'), 0o644)
 }

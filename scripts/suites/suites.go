@@ -1,9 +1,6 @@
 package suites
 
-import (
-	"regexp"
-	"strings"
-)
+import "regexp"
 
 // Suite is a package of upstream's integration tests.
 type Suite struct {
@@ -12,9 +9,6 @@ type Suite struct {
 	// Args are further arguments of go test.
 	Args []string
 }
-
-// Name is the name of the suite's results.
-func (s Suite) Name() string { return strings.ReplaceAll(s.Folder, "/", "-") }
 
 // perfShort selects the workloads that upstream's own checks run.
 var perfShort = []string{"-args", "-test-scheduling-label-filter=integration-test,short,-performance"}

@@ -2,8 +2,6 @@ package suites
 
 import (
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -46,62 +44,78 @@ func TestWriteOverlay(t *testing.T) {
 	}
 }
 
-// TestRows also sees that a run in which the gate was off does not count.
-func TestRows(t *testing.T) {
-	dir := t.TempDir()
-	runner := Runner{Results: dir}
-	write := func(name string, events ...string) {
-		t.Helper()
-		var b strings.Builder
-		for _, e := range events {
-			test, action, _ := strings.Cut(e, " ")
-			if test != "" {
-				b.WriteString(`{"Action":"run","Package":"p","Test":"` + test + `"}` + "\n")
-			}
-			b.WriteString(`{"Action":"` + action + `","Package":"p","Test":"` + test + `","Elapsed":61}` + "\n")
+// result reads what go test -json prints for tests and outcomes such as "TestA pass";
+// without a name, it is that of the package.
+func result(t *testing.T, gateOn bool, events ...string) (toolchain.TestResult, error) {
+	t.Helper()
+	var b strings.Builder
+	for _, e := range events {
+		test, action, _ := strings.Cut(e, " ")
+		if test != "" {
+			b.WriteString(`{"Action":"run","Package":"p","Test":"` + test + `"}` + "\n")
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		b.WriteString(`{"Action":"` + action + `","Package":"p","Test":"` + test + `","Elapsed":61}` + "\n")
 	}
-	list := []Suite{{Folder: "a/b"}, {Folder: "c"}}
-	write("a-b.off.json", "TestGood pass", "TestUpstream fail", "TestGone pass", "TestGone/sub pass", "TestNew pass", "TestNew/sub pass", " fail")
-	write("a-b.on.json", "TestGood pass", "TestUpstream fail", "TestNew fail", gateIsOn+" pass", " fail")
-	rows, missing, err := Rows(runner, list)
-	if err != nil || len(rows) != 1 || len(missing) != 1 || missing[0].Folder != "c" {
-		t.Fatalf("rows %v, missing %v, error %v", rows, missing, err)
+	return read([]byte(b.String()), gateOn)
+}
+
+func TestReport(t *testing.T) {
+	off, err := result(t, false, "TestGood pass", "TestUpstream fail", "TestGone pass", "TestGone/sub pass", "TestNew pass", "TestNew/sub pass", " fail")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got, want := rows[0].Regressions(), []string{"TestNew", "TestGone"}; !slices.Equal(got, want) {
-		t.Errorf("regressions %q, want %q", got, want)
+	on, err := result(t, true, "TestGood pass", "TestUpstream fail", "TestNew fail", gateIsOn+" pass", " fail")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := Check(rows); err == nil || !strings.Contains(err.Error(), "`a/b`: `TestNew`") {
+	row := NewRow(All[0], "0123456789abcdef", off, on)
+	if want := []string{"`apiserver`: `TestNew`", "`apiserver`: `TestGone`"}; !slices.Equal(row.Worse, want) {
+		t.Errorf("worse %q, want %q", row.Worse, want)
+	}
+	if err := Check([]Row{row}); err == nil || !strings.Contains(err.Error(), "`apiserver`: `TestNew`") {
 		t.Errorf("Check: %v", err)
 	}
+
+	path := filepath.Join(t.TempDir(), "rows.json")
+	rows, err := ReadRows(path)
+	if err != nil || len(rows) != 0 {
+		t.Fatalf("without a file: %v, error %v", rows, err)
+	}
+	rows[row.Folder] = row
+	if err := WriteRows(path, rows); err != nil {
+		t.Fatal(err)
+	}
+	if rows, err = ReadRows(path); err != nil {
+		t.Fatal(err)
+	}
 	var report strings.Builder
-	if err := WriteReport(&report, "a machine", rows, missing); err != nil {
+	if err := WriteReport(&report, "a machine", rows); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
-		"| `a/b` | off | 6 | 5 | 1 | 0 | 1m1s |\n| `a/b` | on | 3 | 1 | 2 | 0 | 1m1s |\n",
-		"## Fails with the gate on only\n\n- `a/b`: `TestNew`\n- `a/b`: `TestGone`\n",
-		"## Fails with the gate off, too\n\n- `a/b`: `TestUpstream`\n",
-		"## Not run on this series\n\n- `c`\n",
+		"| `apiserver` | off | 6 | 5 | 1 | 0 | 1m1s | `0123456789` |\n| `apiserver` | on | 3 | 1 | 2 | 0 | 1m1s | `0123456789` |\n",
+		"## Fails with the gate on only\n\n- `apiserver`: `TestNew`\n- `apiserver`: `TestGone`\n",
+		"## Fails with the gate off, too\n\n- `apiserver`: `TestUpstream`\n",
+		"## Not run yet\n\n- `" + All[1].Folder + "`\n",
 	} {
 		if !strings.Contains(report.String(), line) {
 			t.Errorf("no %q in the report:\n%s", line, report.String())
 		}
 	}
+}
 
-	write("c.off.json", "TestC pass", " pass")
+// TestGateIsOn sees that a run in which the gate was off does not count.
+func TestGateIsOn(t *testing.T) {
 	for name, gate := range map[string]string{"its test fails": gateIsOn + " fail", "its test does not run": "TestC pass"} {
-		write("c.on.json", gate, " pass")
-		if _, _, err := Rows(runner, list); err == nil || errors.Is(err, fs.ErrNotExist) {
+		if _, err := result(t, true, gate, " pass"); err == nil {
 			t.Errorf("%s: no error, though the gate was off", name)
 		}
 	}
-	write("c.on.json", "TestC pass", gateIsOn+" pass", " pass")
-	rows, missing, err = Rows(runner, list)
-	if err != nil || len(rows) != 2 || len(missing) != 0 || Check(rows[1:]) != nil || len(rows[1].On.Tests) != 1 || rows[1].On.Count(toolchain.Passed) != 1 {
-		t.Errorf("rows %v, missing %v, error %v", rows, missing, err)
+	on, err := result(t, true, "TestC pass", gateIsOn+" pass", " pass")
+	if err != nil || len(on.Tests) != 1 || on.Count(toolchain.Passed) != 1 {
+		t.Errorf("%v, error %v", on, err)
+	}
+	if row := NewRow(All[0], "", on, on); Check([]Row{row}) != nil {
+		t.Errorf("%v is not good", row)
 	}
 }
