@@ -4,7 +4,9 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -122,8 +124,9 @@ func (a *App) integrationEnv() []string {
 	return []string{a.binPath(), "STOCK_KUBE_APISERVER=" + filepath.Join(a.WS.StockComponents(), "kube-apiserver")}
 }
 
-// testIntegration runs all suites with one command, side by side: they wait more
-// than they compute. Upstream's runs with the gate off and on.
+// testIntegration runs all suites with one command, more of them side by side than the
+// machine has processors: they wait more than they compute. Upstream's runs with the gate
+// off and on.
 func (a *App) testIntegration(ctx context.Context, s *progress.Step) error {
 	dir, err := os.MkdirTemp("", "overlay")
 	if err != nil {
@@ -134,6 +137,6 @@ func (a *App) testIntegration(ctx context.Context, s *progress.Step) error {
 	if err != nil {
 		return err
 	}
-	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), a.integrationEnv(), s.Log, a.Out, "-timeout", "40m", "-overlay", overlay,
+	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), a.integrationEnv(), s.Log, a.Out, "-p", strconv.Itoa(2*runtime.NumCPU()), "-timeout", "40m", "-overlay", overlay,
 		"./...", "k8s.io/kubernetes/"+schedulingSuite)
 }

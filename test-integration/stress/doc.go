@@ -7,7 +7,8 @@
 //     because any report ends its reservations, and so do restarts, because a request
 //     of a scheduler that is dead may arrive late;
 //   - no pod waits while a node has room for it to which nothing is in flight, for
-//     longer than the reservation timeout and the longest backoff;
+//     longer than the reservation timeout and the longest backoff; without confirmation,
+//     the policy InFlight may take volumes younger than the timeout for in flight;
 //   - at the end, every pod has had a node, and everything is free again.
 //
 // With the feature gate off, the same pods have to get nodes without room.

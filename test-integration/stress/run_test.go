@@ -2,6 +2,7 @@ package stress
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -33,9 +34,13 @@ type run struct {
 	torn        int
 	pinnedSince map[string]time.Time
 	// roomSince is since when there is room for a pod that waits, and nothing else
-	// on its way there. longest is the longest time of that.
-	roomSince map[fit]time.Time
-	longest   time.Duration
+	// on its way there. longest is the longest time of that. certainSince and
+	// certain are the same where the scheduler can know.
+	roomSince, certainSince map[fit]time.Time
+	longest, certain        time.Duration
+	// guessing is set if the scheduler counts the bytes of volumes that it takes for
+	// not reported.
+	guessing bool
 	// disturbed is the last time at which a fault was over.
 	disturbed time.Time
 }
@@ -164,6 +169,7 @@ func (r *run) provisioned() int {
 func (r *run) checkIdle() {
 	r.Helper()
 	pinned, busy := r.inFlight()
+	young := r.young()
 	now := time.Now()
 	for pod := range r.waiting {
 		since, was := r.pinnedSince[pod]
@@ -182,15 +188,15 @@ func (r *run) checkIdle() {
 		for pod := range r.waiting {
 			key := fit{pod: pod, node: node}
 			class := r.classOf(pod)
-			if pinned[pod] || busy[class+"/"+nodeName(node)] || !hasRoom(r.drivers[class].Free(node), r.sizes(pod)) {
-				delete(r.roomSince, key)
-				continue
+			place := class + "/" + nodeName(node)
+			free, sizes := r.drivers[class].Free(node), r.sizes(pod)
+			room := !pinned[pod] && !busy[place] && hasRoom(slices.Clone(free), sizes)
+			r.longest = max(r.longest, r.since(r.roomSince, key, room, now))
+			for pool := range free {
+				free[pool] -= young[place]
 			}
-			if _, had := r.roomSince[key]; !had || r.disturbed.After(r.roomSince[key]) {
-				r.roomSince[key] = now
-			}
-			idle := now.Sub(r.roomSince[key])
-			r.longest = max(r.longest, idle)
+			idle := r.since(r.certainSince, key, room && hasRoom(free, sizes), now)
+			r.certain = max(r.certain, idle)
 			if idle > expiry+backoff+slack {
 				got, err := r.Client().CoreV1().Pods(r.Namespace).Get(r, pod, metav1.GetOptions{})
 				r.ExpectNoError(err, "get pod")
@@ -198,11 +204,50 @@ func (r *run) checkIdle() {
 			}
 		}
 	}
-	for key := range r.roomSince {
-		if _, waits := r.waiting[key.pod]; !waits {
-			delete(r.roomSince, key)
+	for _, times := range []map[fit]time.Time{r.roomSince, r.certainSince} {
+		maps.DeleteFunc(times, func(key fit, _ time.Time) bool {
+			_, waits := r.waiting[key.pod]
+			return !waits
+		})
+	}
+}
+
+// since returns for how long there has been room for a pod, and notes it.
+func (r *run) since(times map[fit]time.Time, key fit, room bool, now time.Time) time.Duration {
+	if !room {
+		delete(times, key)
+		return 0
+	}
+	if begin, had := times[key]; !had || r.disturbed.After(begin) {
+		times[key] = now
+	}
+	return now.Sub(times[key])
+}
+
+// young returns the bytes of the volumes that are younger than the timeout, by class
+// and node, if the scheduler guesses. Where pods come and go all the time, deletions
+// hide one such volume after the other from the scheduler, so that it may keep their
+// bytes from others, in every pool, until the timeout of each is over.
+func (r *run) young() map[string]int64 {
+	r.Helper()
+	bytes := map[string]int64{}
+	if !r.guessing {
+		return bytes
+	}
+	list, err := r.Client().CoreV1().PersistentVolumes().List(r, metav1.ListOptions{})
+	r.ExpectNoError(err, "list volumes")
+	for i := range list.Items {
+		volume := &list.Items[i]
+		if time.Since(volume.CreationTimestamp.Time) > expiry {
+			continue
+		}
+		for node := range nodes {
+			if r.drivers[volume.Spec.StorageClassName].Has(volume.Spec.CSI.VolumeHandle, nodeName(node)) {
+				bytes[volume.Spec.StorageClassName+"/"+nodeName(node)] += volume.Spec.Capacity.Storage().Value()
+			}
 		}
 	}
+	return bytes
 }
 
 // inFlight returns the pods of which a claim has a volume, or a node for it, and the

@@ -86,7 +86,8 @@ func start(t *testing.T, s seed, options clustertest.Options, confirming bool) *
 	t.Helper()
 	r := &run{
 		seed: s, waiting: map[string]time.Time{}, ended: map[string]bool{},
-		roomSince: map[fit]time.Time{}, pinnedSince: map[string]time.Time{},
+		roomSince: map[fit]time.Time{}, certainSince: map[fit]time.Time{}, pinnedSince: map[string]time.Time{},
+		guessing: options.Policy == config.InFlightCapacityReservation && !confirming,
 	}
 	options.ReservationTimeout = int64(expiry.Seconds())
 	r.Cluster = clustertest.StartWith(ktesting.Init(t), r.failBindings(options))
@@ -113,7 +114,7 @@ func (r *run) finish(bound int) {
 	for _, driver := range r.drivers {
 		failed += driver.Failed()
 	}
-	r.Logf("%d volumes, %d without room, at most %d are allowed; %d pods torn; longest wait beside room: %v", r.provisioned(), failed, bound, r.torn, r.longest)
+	r.Logf("%d volumes, %d without room, at most %d are allowed; %d pods torn; longest wait beside room: %v, where the scheduler can know: %v", r.provisioned(), failed, bound, r.torn, r.longest, r.certain)
 	if failed > bound {
 		r.Errorf("%d volumes were asked for where there was no room, want %d at most", failed, bound)
 	}
