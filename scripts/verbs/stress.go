@@ -1,9 +1,12 @@
 package verbs
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
+	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,8 +50,29 @@ func (a *App) TestStress(ctx context.Context, o StressOptions) error {
 			s.Sayf("the same faults again: make test-stress SEED=%d PODS=%d", seed, o.Pods)
 			// Memory is there; the race detector needs the processors.
 			env := []string{a.binPath(), "CGO_ENABLED=1", "GOGC=400"}
-			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), env, s.Log, a.Out, "-race", "-count=1", "-v", "-timeout", "6h",
+			var output bytes.Buffer
+			err := toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), env, io.MultiWriter(s.Log, &output), a.Out, "-race", "-count=1", "-v", "-timeout", "6h",
 				"-run", "^TestStress$", "./stress", fmt.Sprintf("-stress.pods=%d", o.Pods), fmt.Sprintf("-stress.seed=%d", seed))
+			for _, line := range stressResults(output.String()) {
+				s.Sayf("%s", line)
+			}
+			return err
 		}},
 	)...)
+}
+
+var stressLine = regexp.MustCompile(`(?m)^=== RUN   TestStress/(\S+)$|(\d+ volumes, \d+ without room.*)$`)
+
+// stressResults returns what the subtests say that they have seen, with their names.
+func stressResults(output string) []string {
+	var name string
+	var lines []string
+	for _, m := range stressLine.FindAllStringSubmatch(output, -1) {
+		if m[1] != "" {
+			name = m[1]
+		} else {
+			lines = append(lines, name+": "+m[2])
+		}
+	}
+	return lines
 }
