@@ -1,10 +1,11 @@
 package suites
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"capacityv2.internal/scripts/toolchain"
 )
 
 // gateTest is the file that switches the gate on. Its name sorts last, so that its
@@ -46,10 +47,5 @@ func writeOverlay(tmp, dir, pkg string) (string, error) {
 	if err := os.WriteFile(file, fmt.Appendf(nil, gateOn, pkg), 0o644); err != nil {
 		return "", err
 	}
-	content, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(dir, gateTest): file}})
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(tmp, "overlay.json")
-	return path, os.WriteFile(path, content, 0o644)
+	return toolchain.WriteOverlay(tmp, map[string]string{filepath.Join(dir, gateTest): file})
 }

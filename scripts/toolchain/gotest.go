@@ -3,7 +3,10 @@ package toolchain
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 
 	"capacityv2.internal/scripts/run"
@@ -58,4 +61,15 @@ func (w *lineWriter) line(l []byte) {
 	if w.keep.Match(l) {
 		_, _ = w.out.Write(l) // the log has it too
 	}
+}
+
+// WriteOverlay writes to dir what the go command's flag -overlay takes: it reads the
+// values of replace where it looks for the keys. It returns the path of the file.
+func WriteOverlay(dir string, replace map[string]string) (string, error) {
+	content, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "overlay.json")
+	return path, os.WriteFile(path, content, 0o644)
 }

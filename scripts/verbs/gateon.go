@@ -1,10 +1,10 @@
 package verbs
 
 import (
-	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
+
+	"capacityv2.internal/scripts/toolchain"
 )
 
 // schedulingSuite is upstream's suite of volume scheduling, by its folder in the
@@ -27,10 +27,5 @@ func (a *App) gateOnOverlay(dir string) (string, error) {
 	for _, file := range files {
 		replace[filepath.Join(a.WS.Root, "test-integration", filepath.Base(suite), filepath.Base(file))] = file
 	}
-	content, err := json.MarshalIndent(map[string]any{"Replace": replace}, "", "  ")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "overlay.json")
-	return path, os.WriteFile(path, content, 0o644)
+	return toolchain.WriteOverlay(dir, replace)
 }
