@@ -114,7 +114,8 @@ func (r *run) finish(bound int) {
 	for _, driver := range r.drivers {
 		failed += driver.Failed()
 	}
-	r.Logf("%d volumes, %d without room, at most %d are allowed; %d pods torn; longest wait beside room: %v, where the scheduler can know: %v", r.provisioned(), failed, bound, r.torn, r.longest, r.certain)
+	r.Logf("%d volumes, %d without room, at most %d are allowed; %d pods torn; longest wait beside room: %v, where the scheduler can know: %v", r.provisioned(), failed, bound, r.torn,
+		r.longest.Round(100*time.Millisecond), r.certain.Round(100*time.Millisecond))
 	if failed > bound {
 		r.Errorf("%d volumes were asked for where there was no room, want %d at most", failed, bound)
 	}
