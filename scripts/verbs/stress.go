@@ -71,10 +71,10 @@ const reportedPods = 10000
 // stressHead starts the report.
 const stressHead = `# Pods against the reservation of capacity
 
-Written by ` + "`make test-stress`" + ` with at least 10000 pods for each policy: %d, seed %d, with the race detector. A third
-of them each has drivers that do not confirm their reports, drivers that do, and with these a scheduler that is killed,
-that another one takes over from, that lists again, and an API server that is away. [test-integration/stress](../../test-integration/stress/doc.go)
-says what goes wrong besides, and what is checked.
+Written by ` + "`make test-stress`" + ` with at least 10000 pods for each policy. This run had %d, the seed %d, and the race detector.
+A third of the pods have drivers that do not confirm their reports, the others have drivers that do. For the last third
+(restarts), the scheduler is also killed, another one takes over, it has to list everything again, and the API server is away
+for 20 seconds. [test-integration/stress](../../test-integration/stress/doc.go) says what else goes wrong, and what is checked.
 
 Without confirmation, the policy ` + "`InFlight`" + ` may take any volume that is younger than the timeout of 10 seconds for
 one that is not reported yet. The last column leaves those out.

@@ -3,9 +3,10 @@
 // killed or cut off, has to list again, or the API server is away. There is not
 // enough room for all pods that wait. From outside, it watches what must hold:
 //
-//   - no volume is asked for where there is no room; the policy Object has a bound,
-//     because any report ends its reservations, and so do restarts, because a request
-//     of a scheduler that is dead may arrive late;
+//   - no volume is asked for where there is no room; without confirmation, 1 of 1000
+//     may be, because nobody knows to which volumes a report is due, and 1 of 8 with
+//     the policy Object, because any report ends its reservations; restarts have a bound,
+//     because a request of a scheduler that is dead may arrive late;
 //   - no pod waits while a node has room for it to which nothing is in flight, for
 //     longer than the reservation timeout and the longest backoff; without confirmation,
 //     the policy InFlight may take volumes younger than the timeout for in flight;
