@@ -62,8 +62,9 @@ func (a *App) Prove(ctx context.Context, o ProveOptions) error {
 			continue
 		}
 		var prover *prove.Prover
-		tasks = append(tasks, progress.Task{Name: "work tree of " + p.Title, Do: func(ctx context.Context, s *progress.Step) (err error) {
-			prover, err = prove.NewProver(ctx, gitrepo.Open(p.Tree(), s.Log), p.Tree()+"-prove", len(patches))
+		tasks = append(tasks, progress.Task{Name: "work tree of " + p.Title, Do: func(ctx context.Context, _ *progress.Step) (err error) {
+			// Not with the log of this step: the prover outlives it.
+			prover, err = prove.NewProver(ctx, gitrepo.Open(p.Tree(), nil), p.Tree()+"-prove", len(patches))
 			return err
 		}})
 		for _, c := range cases {
