@@ -84,11 +84,11 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	} else if build, err = a.prepareSpecs(target, &o.Cluster); err != nil {
 		return err
 	}
-	if err := a.up(ctx, &o.Cluster, driver, build...); err != nil {
-		return err
-	}
 	if !before && !o.Keep {
 		defer func() { err = errors.Join(err, a.Down(context.WithoutCancel(ctx))) }()
+	}
+	if err := a.up(ctx, &o.Cluster, driver, build...); err != nil {
+		return err
 	}
 	st, err := cluster.StatusOf(a.WS)
 	if err != nil {
