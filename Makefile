@@ -34,12 +34,12 @@ help: ## List the verbs
 	@echo "  SCOPE=all           codegen: run every generator"
 	@echo "  PLATFORMS=LIST      release: such as linux/amd64,linux/arm64; this machine's"
 	@echo "  AGAINST=DIR         release-verify: dist/ of another checkout to compare with"
-	@echo "  FORCE=1             clean: remove even commits that are not exported"
+	@echo "  FORCE=1             clean: remove even work of yours"
 
 up: ## The main job: apply, build the custom release, bring up a local cluster with the features on
 	@$(CAPACITYV2) up $(CLUSTER) $(if $(DRIVER),--driver='$(DRIVER)')
 
-down: ## End the local cluster and leave nothing
+down: ## End the local cluster and remove what it made, except its logs
 	@$(CAPACITYV2) down
 
 test: ## The tests: lint, unit tests of every touched package, integration tests
@@ -107,5 +107,5 @@ release: ## Pack dist/, reproducibly
 release-verify: ## Check the sums of dist/ offline, and compare it with another one
 	@$(CAPACITYV2) release-verify $(if $(AGAINST),--against='$(abspath $(AGAINST))')
 
-clean: ## Remove what the tooling made (FORCE=1: even commits that are not exported)
+clean: ## Remove what the tooling made (FORCE=1: even commits that are not exported, stashes and branches)
 	@$(CAPACITYV2) clean $(if $(FORCE),--force)

@@ -19,8 +19,8 @@ const (
 	Ref = "refs/capacityv2/base"
 	// ExportedRef is the last commit whose patch files are known to be on disk.
 	ExportedRef = "refs/capacityv2/exported"
-	// branch is where the series is applied.
-	branch = "capacityv2"
+	// Branch is where the series is applied.
+	Branch = "capacityv2"
 )
 
 // date is the author and committer date of the assembled base's commit. Any
@@ -113,7 +113,7 @@ func (o Options) source() string {
 
 // commit makes the assembled files a repository with one commit.
 func commit(ctx context.Context, repo gitrepo.Repo, o Options) error {
-	if err := repo.Git(ctx, "init", "--quiet", "--initial-branch="+branch); err != nil {
+	if err := repo.Git(ctx, "init", "--quiet", "--initial-branch="+Branch); err != nil {
 		return err
 	}
 	// Bytes as they are: upstream's .gitattributes would turn CRLF into LF.

@@ -41,7 +41,7 @@ func clone(ctx context.Context, o Options, modules, dst string, s *progress.Step
 		args []string
 	}{
 		{filepath.Dir(dst), []string{"clone", "--quiet", "--no-checkout", abs, dst}},
-		{dst, []string{"checkout", "--quiet", "-B", branch, tag}},
+		{dst, []string{"checkout", "--quiet", "-B", Branch, tag}},
 	} {
 		if err := gitrepo.Open(c.dir, s.Log).Git(ctx, c.args...); err != nil {
 			return err

@@ -36,7 +36,7 @@ func newTree(t *testing.T, files map[string]string) gitrepo.Repo {
 		t.Fatal(err)
 	}
 	repo := gitrepo.Open(dir, nil)
-	git(t, repo, "init", "--quiet")
+	git(t, repo, "init", "--quiet", "--initial-branch="+base.Branch)
 	commit(t, repo, "base", files)
 	git(t, repo, "update-ref", base.Ref, "HEAD")
 	git(t, repo, "update-ref", base.ExportedRef, "HEAD")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -11,19 +12,21 @@ import (
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/series"
+	"capacityv2.internal/scripts/workspace"
 )
 
 func cleanCommand(a *App) *cobra.Command {
 	var force bool
 	c := verb("clean", "Remove what the tooling made", `
-That is _work and dist. A cluster that runs, and commits that are not exported, are refused.`,
+That is _work and dist. It refuses while a cluster runs, and where work of yours would be lost:
+commits that are not exported, stashes, branches, or a rebase that has stopped.`,
 		"", func(ctx context.Context) error { return a.Clean(ctx, force) })
-	c.Flags().BoolVar(&force, "force", false, "even commits that are not exported")
+	c.Flags().BoolVar(&force, "force", false, "even work of yours")
 	return c
 }
 
-// Clean removes the work folder and dist. Commits that are not exported and a
-// running cluster are refused, unless force is set.
+// Clean removes the work folder and dist. A running cluster is refused, and work of a
+// person, unless force is set.
 func (a *App) Clean(ctx context.Context, force bool) error {
 	r := a.reporter("clean")
 	if running, err := cluster.Running(a.WS); err != nil {
@@ -36,15 +39,33 @@ func (a *App) Clean(ctx context.Context, force bool) error {
 		return err
 	}
 	for _, p := range projects {
-		if repo := gitrepo.Open(p.Tree(), nil); repo.Exists() && !force {
-			if err := series.EnsureSafe(ctx, repo); err != nil {
-				return errors.Join(err, progress.Refuse("make clean would lose it", "", "make clean FORCE=1 to remove it all the same"))
-			}
+		if err := ensureRemovable(ctx, p); err != nil && !force {
+			return errors.Join(err, progress.Refuse("make clean would lose it", "", "make clean FORCE=1 to remove it all the same"))
 		}
 	}
 	if err := errors.Join(os.RemoveAll(a.WS.Work), os.RemoveAll(a.WS.Dist())); err != nil {
 		return err
 	}
 	r.Printf("removed %s and %s\n", a.WS.Work, a.WS.Dist())
+	return nil
+}
+
+// ensureRemovable refuses what would be lost with the trees of a project.
+func ensureRemovable(ctx context.Context, p workspace.Project) error {
+	if repo := gitrepo.Open(p.Tree(), nil); repo.Exists() {
+		if err := series.EnsureRemovable(ctx, repo); err != nil {
+			return err
+		}
+	}
+	dirs, err := filepath.Glob(rebaseDir(p, "v*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		// A tree that is no repository of its own has the configuration of another one.
+		if repo := gitrepo.Open(dir, nil); repo.Exists() && (repo.Applying() || series.Stopped(ctx, repo)) {
+			return progress.Refuse("a rebase is under way in "+dir, "none", "make rebase again, or remove the folder")
+		}
+	}
 	return nil
 }

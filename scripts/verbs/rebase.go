@@ -59,10 +59,17 @@ func (a *App) Rebase(ctx context.Context, project, version string, forecast bool
 		}
 	}
 	r := a.reporter("rebase")
-	dir := p.Tree() + "-" + version
-	if !forecast {
+	dir := rebaseDir(p, version)
+	if forecast {
+		dir += "-forecast"
+	} else {
 		if err := a.requireCommitted(ctx, p); err != nil {
 			return err
+		}
+		if repo := gitrepo.Open(p.Tree(), nil); repo.Exists() {
+			if err := series.EnsureRemovable(ctx, repo); err != nil {
+				return err
+			}
 		}
 	}
 	var results []series.Result
@@ -114,6 +121,9 @@ func (a *App) Rebase(ctx context.Context, project, version string, forecast bool
 	return nil
 }
 
+// rebaseDir is the tree in which the series is moved to a version.
+func rebaseDir(p workspace.Project, version string) string { return p.Tree() + "-" + version }
+
 // requireCommitted refuses where taking a base over would hide changes of a person.
 func (a *App) requireCommitted(ctx context.Context, p workspace.Project) error {
 	for _, dir := range []string{p.Series(), p.Pin()} {
@@ -135,7 +145,7 @@ func (a *App) rebaseTree(ctx context.Context, p workspace.Project, o base.Option
 	}
 	repo := gitrepo.Open(dir, s.Log)
 	// Half-merged work of a person is not ours to remove.
-	if repo.Exists() && repo.Applying() {
+	if !forecast && repo.Exists() && repo.Applying() {
 		return progress.Refuse("a rebase is under way in "+dir, "none", "git -C "+dir+" am --continue, or remove the folder")
 	}
 	if !forecast && repo.Exists() && series.Stopped(ctx, repo) {

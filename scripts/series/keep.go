@@ -1,0 +1,52 @@
+package series
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
+)
+
+// EnsureRemovable refuses what would be lost with the repository itself: what
+// [EnsureSafe] refuses, stashes, branches of a person, and work trees elsewhere.
+func EnsureRemovable(ctx context.Context, repo gitrepo.Repo) error {
+	if err := EnsureSafe(ctx, repo); err != nil {
+		return err
+	}
+	stashes, err := repo.Lines(ctx, "stash", "list")
+	if err != nil {
+		return err
+	}
+	if len(stashes) > 0 {
+		return progress.Refuse("stashed changes in "+repo.Dir+", such as "+stashes[0], "none: they go with the repository",
+			"git -C "+repo.Dir+" stash show --patch > FILE, then stash drop")
+	}
+	branches, err := repo.Lines(ctx, "for-each-ref", "--format=%(refname:short)", "refs/heads")
+	if err != nil {
+		return err
+	}
+	branches = slices.DeleteFunc(branches, func(b string) bool { return b == base.Branch })
+	if len(branches) > 0 {
+		return progress.Refuse("branches in "+repo.Dir+": "+strings.Join(branches, ", "), "only "+base.Branch+": they go with the repository",
+			"git -C "+repo.Dir+" bundle create FILE "+strings.Join(branches, " ")+", then branch -D")
+	}
+	trees, err := repo.Lines(ctx, "worktree", "list", "--porcelain")
+	if err != nil {
+		return err
+	}
+	ours, err := filepath.EvalSymlinks(filepath.Dir(repo.Dir))
+	if err != nil {
+		return err
+	}
+	for _, line := range trees {
+		if dir, ok := strings.CutPrefix(line, "worktree "); ok && filepath.Dir(dir) != ours {
+			return progress.Refuse("a work tree of "+repo.Dir+" in "+dir, "none that the tooling did not make: it goes with the repository",
+				"git -C "+repo.Dir+" worktree remove "+dir)
+		}
+	}
+	return nil
+}
