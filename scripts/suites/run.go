@@ -88,6 +88,9 @@ func linkSources(tree, dir string) error {
 // passed if the package has.
 func read(raw []byte, gateOn bool) (toolchain.TestResult, error) {
 	result, err := toolchain.ReadTestResult(bytes.NewReader(raw))
+	if err == nil && result.BuildFailed {
+		return result, errors.New("it does not compile")
+	}
 	if err == nil && gateOn {
 		if o := result.Tests[gateIsOn]; o != toolchain.Passed && (result.Package == toolchain.Passed || o == toolchain.Failed) {
 			return result, fmt.Errorf("the gate was not on for all tests: %s has the outcome %q", gateIsOn, o)

@@ -72,8 +72,10 @@ func TestReport(t *testing.T) {
 	if want := []string{"`apiserver`: `TestNew`", "`apiserver`: `TestGone`"}; !slices.Equal(row.Worse, want) {
 		t.Errorf("worse %q, want %q", row.Worse, want)
 	}
-	if err := Check([]Row{row}); err == nil || !strings.Contains(err.Error(), "`apiserver`: `TestNew`") {
-		t.Errorf("Check: %v", err)
+	for _, failed := range []string{"`apiserver`: `TestNew`", "`apiserver`: `TestUpstream`"} {
+		if err := Check([]Row{row}); err == nil || !strings.Contains(err.Error(), failed) {
+			t.Errorf("Check does not name %s: %v", failed, err)
+		}
 	}
 
 	path := filepath.Join(t.TempDir(), "rows.json")

@@ -28,7 +28,7 @@ run one by one.`,
 
 // UpstreamSuites runs those of upstream's suites whose folder matches pattern,
 // with the gate off and on, and puts the results into docs/upstream-suites.md. A test
-// that fails with the gate on only is an error.
+// that fails is an error.
 func (a *App) UpstreamSuites(ctx context.Context, pattern string) error {
 	folder, err := regexp.Compile(pattern)
 	if err != nil {
