@@ -57,6 +57,7 @@ func (a *App) FailsWithout(ctx context.Context, pattern string) error {
 		return err
 	}
 	tasks := a.apply(progress.Task{Name: "build etcd", Do: a.buildEtcd}, progress.Task{Name: "build the stock kube-apiserver", Do: a.buildStockAPIServer})
+	before := len(tasks)
 	var differ []string
 	for _, suite := range list.Suites {
 		for _, target := range withoutit.Targets {
@@ -77,6 +78,9 @@ func (a *App) FailsWithout(ctx context.Context, pattern string) error {
 				return nil
 			}})
 		}
+	}
+	if len(tasks) == before {
+		return progress.Refuse(fmt.Sprintf("no suite matches %q", pattern), "a regular expression for folders in test-integration", "make fails-without SUITE=api")
 	}
 	return a.do(ctx, "fails-without", append(tasks, progress.Task{Name: "compare with the list", Do: func(context.Context, *progress.Step) error {
 		if len(differ) > 0 {

@@ -46,7 +46,7 @@ func (a *App) Prove(ctx context.Context, o ProveOptions) error {
 	if err != nil {
 		return err
 	}
-	proven := 0
+	chosen, proven := 0, 0
 	var bad []string
 	tasks := a.apply()
 	for _, p := range projects {
@@ -58,6 +58,7 @@ func (a *App) Prove(ctx context.Context, o ProveOptions) error {
 		if err != nil {
 			return err
 		}
+		chosen += len(cases)
 		if len(cases) == 0 {
 			continue
 		}
@@ -89,7 +90,15 @@ func (a *App) Prove(ctx context.Context, o ProveOptions) error {
 			}})
 		}
 	}
+	if chosen == 0 && o.Since == "" {
+		return progress.Refuse(fmt.Sprintf("no patch matches %q", o.Patch), "a regular expression for names of patches", "make prove PATCH=0013")
+	}
 	r := a.reporter("prove")
+	if chosen == 0 {
+		r.Printf("prove: no patch has changed since %s\n", o.Since)
+		r.Done()
+		return nil
+	}
 	if err := r.Run(ctx, tasks...); err != nil {
 		return err
 	}
