@@ -10,7 +10,7 @@ import (
 )
 
 func downCommand(a *App) *cobra.Command {
-	return verb("down", "End the local cluster and leave nothing", `
+	return verb("down", "End the local cluster and remove what it made, except its logs", `
 It ends what up has started, and removes what up has made on this machine: processes,
 namespaces, links, control groups and folders. The logs stay. Commits in the trees, and
 what was built, stay too.`, "", a.Down)

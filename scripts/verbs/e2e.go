@@ -79,7 +79,7 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	if withoutOurNodes(o.Cluster) {
 		driver = ""
 		if target != gateOn || o.Focus != "" || o.All {
-			return progress.Refuse("TARGET, FOCUS or ALL without nodes of ours", "nodes, because they are about specs", "make e2e with neither CLUSTER_MODE nor CONTAINER_RUNTIME_ENDPOINT")
+			return progress.Refuse("TARGET, FOCUS or ALL, which select specs, for a cluster without nodes of ours", "a cluster with nodes, which make e2e starts", "make e2e with neither CLUSTER_MODE nor CONTAINER_RUNTIME_ENDPOINT")
 		}
 	} else if build, err = a.prepareSpecs(target, &o.Cluster); err != nil {
 		return err

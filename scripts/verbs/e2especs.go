@@ -93,7 +93,7 @@ func (r *specRun) choose(ctx context.Context, s *progress.Step) (err error) {
 	}
 	r.all = specs.Names(known)
 	if stale := r.selection.Stale(r.all); len(stale) > 0 {
-		return progress.Refuse("test-e2e/suite/skipped.yaml: "+strings.Join(stale, "\n    "), "entries for specs that there are", "remove the entry, or mend it")
+		return progress.Refuse("test-e2e/suite/skipped.yaml: "+strings.Join(stale, "\n    "), "entries for specs that there are", "remove the entry, or correct it")
 	}
 	chosen := len(r.chosen(true)) + len(r.chosen(false))
 	if chosen == 0 {
@@ -181,7 +181,7 @@ func (r *specRun) judge(context.Context, *progress.Step) error {
 		}
 	}
 	if len(r.wrong) > 0 {
-		return progress.Refuse(fmt.Sprintf("%d tests do not do what they have to, target %s:\n    %s", len(r.wrong), r.target, strings.Join(r.wrong, "\n    ")),
+		return progress.Refuse(fmt.Sprintf("%d tests did not behave as expected, target %s:\n    %s", len(r.wrong), r.target, strings.Join(r.wrong, "\n    ")),
 			"specs that pass, or are in test-e2e/suite/skipped.yaml, or fail as test-e2e/fails-without.yaml says", "make e2e TARGET="+r.target+" FOCUS='<part of the name>'; docs/e2e.md")
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 func releaseVerifyCommand(a *App) *cobra.Command {
 	var against string
 	c := verb("release-verify", "Check the sums of dist/ offline, and compare it with another one", `
-Nothing is fetched. What is missing, changed or too much is named.`,
+Nothing is fetched. It names every file that is missing, changed or not expected.`,
 		"  capacityv2 release-verify --against ../other/dist", func(context.Context) error { return a.ReleaseVerify(against) })
 	c.Flags().StringVar(&against, "against", "", "dist folder of another checkout, which has to hold the same release")
 	return c

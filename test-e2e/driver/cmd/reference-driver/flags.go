@@ -41,7 +41,7 @@ func parse(arguments []string) (*options, error) {
 	flags.StringVar(&o.config, "config", "", "node: YAML file with pools, instead of --pools")
 	flags.StringVar(&o.backing, "backing", "folders", "node: what volumes are made of: folders, whose size the pool counts and nothing enforces, or images, files with ext4 on loop devices")
 	flags.BoolVar(&o.reportPools, "report-pools", true, "node: report each pool, not only their sum and the largest")
-	flags.DurationVar(&o.createDelay, "create-delay", 0, "node: how much longer it takes to create a volume, for tests")
+	flags.DurationVar(&o.createDelay, "create-delay", 0, "node: delay added to the creation of a volume, for tests")
 	flags.StringVar(&o.socket, "csi-address", "", "node: socket of the CSI services, where the kubelet finds it; /var/lib/kubelet/plugins/DRIVER/csi.sock if empty")
 	flags.StringVar(&o.registration, "registration-dir", "/var/lib/kubelet/plugins_registry", "node: where the kubelet looks for plugins; not registered if empty")
 	logging := flag.NewFlagSet("logging", flag.ContinueOnError)
