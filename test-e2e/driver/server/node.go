@@ -52,12 +52,8 @@ func (n *Node) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeReques
 	if err := supported(r.GetVolumeCapability()); err != nil {
 		return nil, err
 	}
-	dir, err := n.Volumes.Acquire(ctx, r.GetVolumeId(), path)
-	if err != nil {
+	if _, err := n.Volumes.Acquire(ctx, r.GetVolumeId(), path, r.GetVolumeCapability().GetMount().GetMountFlags()...); err != nil {
 		return nil, err
-	}
-	if err := n.Volumes.Backing.Mount(dir, path, r.GetVolumeCapability().GetMount().GetMountFlags()); err != nil {
-		return nil, status.Errorf(codes.Internal, "mount volume %s: %v", r.GetVolumeId(), err)
 	}
 	return &csi.NodeStageVolumeResponse{}, nil
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,6 +124,52 @@ func TestNode(t *testing.T) {
 			}
 			if _, err := c.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: id}); err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// failingMounter mounts nothing, or only says so.
+type failingMounter struct {
+	*mount.FakeMounter
+	mounts bool
+}
+
+func (m failingMounter) Mount(source, target, fstype string, options []string) error {
+	if m.mounts {
+		if err := m.FakeMounter.Mount(source, target, fstype, options); err != nil {
+			return err
+		}
+	}
+	return errors.New("mount failed")
+}
+
+// TestStageFailed checks that a volume that could not be mounted is not staged: the
+// kubelet does not call NodeUnstageVolume after that.
+func TestStageFailed(t *testing.T) {
+	for name, test := range map[string]struct {
+		mounts bool
+		code   codes.Code
+	}{
+		"not mounted": {code: codes.OK},
+		"mounted":     {mounts: true, code: codes.FailedPrecondition},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			mounter := failingMounter{mount.NewFakeMounter(nil), test.mounts}
+			m := newManager(t, root, "node1", volume.Folders{Mounter: mounter}, 10)
+			c, n := &Controller{Volumes: m}, &Node{Volumes: m, Mounter: mounter}
+			created, err := c.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "v", VolumeCapabilities: writer})
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := created.Volume.VolumeId
+			stage := &csi.NodeStageVolumeRequest{VolumeId: id, StagingTargetPath: filepath.Join(root, "staging"), VolumeCapability: writer[0]}
+			if _, err := n.NodeStageVolume(t.Context(), stage); status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "mount failed") {
+				t.Fatalf("staged: %v", err)
+			}
+			if _, err := c.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: id}); status.Code(err) != test.code {
+				t.Errorf("deleted: %v; expected %s", err, test.code)
 			}
 		})
 	}

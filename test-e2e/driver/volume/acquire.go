@@ -13,21 +13,21 @@ import (
 	"capacityv2.internal/test-e2e/driver/pool"
 )
 
-// Acquire makes this node the one that has a volume, which will be staged at a path,
+// Acquire makes this node the one that has a volume, mounts it at a path with options,
 // and returns the folder with the data. If the data is elsewhere, it is copied. That
 // may take longer than the caller waits: then it goes on, and the next call joins it.
 //
 // Errors: ResourceExhausted if there is no room, FailedPrecondition if another copy
 // cannot be fenced, reached or left; nothing has changed then, but that the other copies
-// may have been fenced.
-func (m *Manager) Acquire(ctx context.Context, id, path string) (dir string, err error) {
+// may have been fenced. Internal if it cannot be mounted; it is not staged then.
+func (m *Manager) Acquire(ctx context.Context, id, path string, options ...string) (dir string, err error) {
 	done := m.staging.DoChan(id, func() (any, error) {
 		ctx := context.WithoutCancel(ctx)
 		v, err := m.acquire(ctx, id, path)
 		if err != nil {
 			return "", err
 		}
-		return m.Store.DataDir(v)
+		return m.mount(ctx, v, path, options)
 	})
 	select {
 	case r := <-done:
@@ -69,6 +69,22 @@ func (m *Manager) acquire(ctx context.Context, id, path string) (pool.Volume, er
 	}
 	m.giveUp(ctx, v, others)
 	return v, nil
+}
+
+// mount mounts a volume that this node has. If that fails, the volume is released: the
+// kubelet does not unstage what it could not stage.
+func (m *Manager) mount(ctx context.Context, v pool.Volume, path string, options []string) (dir string, err error) {
+	dir, err = m.Store.DataDir(v)
+	if err == nil {
+		err = m.Backing.Mount(dir, path, options)
+	}
+	if err == nil {
+		return dir, nil
+	}
+	if mounted, checkErr := m.Backing.IsMounted(path); checkErr == nil && !mounted && v.StagedAt == path {
+		err = errors.Join(err, m.Release(ctx, v.ID))
+	}
+	return "", status.Errorf(codes.Internal, "mount volume %s: %v", v.ID, err)
 }
 
 // takeHome makes the copy of this node, which has the data, the one that is served.

@@ -107,6 +107,29 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestNotMounted checks that a node does not keep a volume that it could not mount, and
+// that the other copy has not become an old one.
+func TestNotMounted(t *testing.T) {
+	for _, copies := range []int{1, 2} {
+		c := newCluster(t, map[string]int64{"n": 10, "m": 10})
+		n, m := c.start("n"), c.start("m")
+		v := c.volume(n, copies)
+		n.Backing = broken{}
+		_, err := n.Acquire(t.Context(), v.ID, "/stage")
+		c.expect(err, codes.Internal, "broken")
+		if copies > 1 {
+			own, ownErr := n.Get(v.ID)
+			other, err := m.Get(v.ID)
+			if ownErr != nil || err != nil || own.Generation != other.Generation {
+				t.Errorf("copies: %v, %v and %v, %v", own, ownErr, other, err)
+			}
+		}
+		c.release(v.ID)
+		_, err = m.Acquire(t.Context(), v.ID, "/stage")
+		c.expect(err, codes.OK, "")
+	}
+}
+
 // TestFence checks that a copy is not served any more after another node has begun to
 // take it over, but by a decision of the controller half.
 func TestFence(t *testing.T) {

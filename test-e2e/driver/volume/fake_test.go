@@ -2,6 +2,7 @@ package volume
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -85,6 +86,12 @@ type unmounted struct{ Folders }
 
 func (unmounted) Mount(string, string, []string) error { return nil }
 func (unmounted) IsMounted(string) (bool, error)       { return true, nil }
+
+// broken are folders that cannot be mounted.
+type broken struct{ Folders }
+
+func (broken) Mount(string, string, []string) error { return errors.New("broken") }
+func (broken) IsMounted(string) (bool, error)       { return false, nil }
 
 // volume creates one with data, as if it had been used on a node.
 func (c *cluster) volume(m *Manager, copies int) pool.Volume {
