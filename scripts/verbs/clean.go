@@ -57,14 +57,16 @@ func ensureRemovable(ctx context.Context, p workspace.Project) error {
 			return err
 		}
 	}
-	dirs, err := filepath.Glob(rebaseDir(p, "v*"))
+	// Not work trees such as that of make verify: they share the configuration of the tree,
+	// where a rebase may have stopped before it was taken over.
+	configs, err := filepath.Glob(filepath.Join(rebaseDir(p, "v*"), ".git", "config"))
 	if err != nil {
 		return err
 	}
-	for _, dir := range dirs {
-		// A tree that is no repository of its own has the configuration of another one.
-		if repo := gitrepo.Open(dir, nil); repo.Exists() && (repo.Applying() || series.Stopped(ctx, repo)) {
-			return progress.Refuse("a rebase is under way in "+dir, "none", "make rebase again, or remove the folder")
+	for _, config := range configs {
+		repo := gitrepo.Open(filepath.Dir(filepath.Dir(config)), nil)
+		if repo.Applying() || series.Stopped(ctx, repo) {
+			return progress.Refuse("a rebase is under way in "+repo.Dir, "none", "make rebase again, or remove the folder")
 		}
 	}
 	return nil

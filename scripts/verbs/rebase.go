@@ -61,7 +61,7 @@ func (a *App) Rebase(ctx context.Context, project, version string, forecast bool
 	r := a.reporter("rebase")
 	dir := rebaseDir(p, version)
 	if forecast {
-		dir += "-forecast"
+		dir = rebaseDir(p, "forecast-"+version)
 	} else {
 		if err := a.requireCommitted(ctx, p); err != nil {
 			return err
@@ -143,14 +143,15 @@ func (a *App) rebaseTree(ctx context.Context, p workspace.Project, o base.Option
 	if err := toolchain.RequireDisk(a.WS.Work, treeDisk); err != nil {
 		return err
 	}
-	repo := gitrepo.Open(dir, s.Log)
-	// Half-merged work of a person is not ours to remove.
-	if !forecast && repo.Exists() && repo.Applying() {
-		return progress.Refuse("a rebase is under way in "+dir, "none", "git -C "+dir+" am --continue, or remove the folder")
-	}
-	if !forecast && repo.Exists() && series.Stopped(ctx, repo) {
-		s.Sayf("going on in %s", dir)
-		return base.Ensure(ctx, dir, o, s)
+	if repo := gitrepo.Open(dir, s.Log); !forecast && repo.Exists() {
+		// Half-merged work of a person is not ours to remove.
+		if repo.Applying() {
+			return progress.Refuse("a rebase is under way in "+dir, "none", "git -C "+dir+" am --continue, or remove the folder")
+		}
+		if series.Stopped(ctx, repo) {
+			s.Sayf("going on in %s", dir)
+			return base.Ensure(ctx, dir, o, s)
+		}
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return err

@@ -1,0 +1,61 @@
+package verbs
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/workspace"
+)
+
+// TestCleanKeepsRebase checks that only a rebase that has stopped for a person keeps
+// make clean from removing what there is.
+func TestCleanKeepsRebase(t *testing.T) {
+	for name, tc := range map[string]struct {
+		// tree is below _work, and finished whether its rebase was taken over.
+		tree     string
+		finished bool
+		refuse   bool
+	}{
+		"stopped":    {tree: "p-v1.2.3", refuse: true},
+		"forecast":   {tree: "p-forecast-v1.2.3"},
+		"taken over": {tree: "p", finished: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			ws := workspace.Workspace{Root: root, Work: filepath.Join(root, "_work")}
+			series, tree := filepath.Join(root, "patches", "p"), filepath.Join(ws.Work, tc.tree)
+			for _, dir := range []string{series, tree} {
+				if err := os.MkdirAll(dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.WriteFile(filepath.Join(series, workspace.ProjectFile), []byte("title: P\nmodule: p\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			commands := [][]string{
+				{"init", "--quiet", "--initial-branch=" + base.Branch},
+				{"commit", "--quiet", "--allow-empty", "--message=base"},
+				{"update-ref", base.ExportedRef, "HEAD"},
+				{"config", "--local", "capacityv2.rebasing", "0001-x.patch"},
+			}
+			if tc.finished {
+				commands = append(commands, []string{"worktree", "add", "--quiet", "--detach", tree + "-verify"})
+			}
+			for _, args := range commands {
+				if err := gitrepo.Open(tree, nil).Git(t.Context(), args...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := (&App{WS: ws, Out: io.Discard}).Clean(t.Context(), false)
+			_, statErr := os.Stat(tree)
+			if kept := statErr == nil; progress.IsRefusal(err) != tc.refuse || kept != tc.refuse {
+				t.Errorf("refused and kept: %v, want %v; error %v", kept, tc.refuse, err)
+			}
+		})
+	}
+}
