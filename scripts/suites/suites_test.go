@@ -121,3 +121,10 @@ func TestGateIsOn(t *testing.T) {
 		t.Errorf("%v is not good", row)
 	}
 }
+
+// TestBuildFailed sees that a suite that does not compile has no result.
+func TestBuildFailed(t *testing.T) {
+	if result, err := read([]byte(`{"Action":"fail","Package":"p","FailedBuild":"p"}`+"\n"), false); err == nil {
+		t.Errorf("no error, but %v", result)
+	}
+}
