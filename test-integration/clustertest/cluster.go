@@ -18,6 +18,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
 	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/modeldriver"
@@ -78,6 +79,8 @@ func StartWith(tCtx ktesting.TContext, options Options) *Cluster {
 	tCtx.Helper()
 	start := apiservertest.StartGateOn
 	if options.GateOff {
+		// Once in a process, with the gate that the other tests of the package have.
+		metrics.Register()
 		start = apiservertest.StartGateOff
 	}
 	server := start(tCtx, apiservertest.NewStorage(), slices.Concat(serverFlags, options.ServerFlags)...)

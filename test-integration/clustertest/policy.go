@@ -8,12 +8,13 @@ import (
 
 var policies = []config.CapacityReservationPolicy{config.InFlightCapacityReservation, config.ObjectCapacityReservation}
 
-// ForEachPolicy runs a test with each policy of capacityReservation at the same time,
-// which saves time because a control plane that starts or ends mostly waits. What
+// ForEachPolicy runs a test with each policy of capacityReservation beside each other
+// and beside other tests, which saves time because a control plane mostly waits. What
 // differs, the test says. It must not read metrics or change feature gates: they are
 // global in a process.
 func ForEachPolicy(t *testing.T, test func(t *testing.T, options Options)) {
 	t.Helper()
+	t.Parallel()
 	for _, policy := range policies {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
@@ -22,7 +23,7 @@ func ForEachPolicy(t *testing.T, test func(t *testing.T, options Options)) {
 	}
 }
 
-// ForEachPolicyInTurn runs a test with one policy after the other.
+// ForEachPolicyInTurn runs a test with one policy after the other, and beside no other test.
 func ForEachPolicyInTurn(t *testing.T, test func(t *testing.T, options Options)) {
 	t.Helper()
 	for _, policy := range policies {
