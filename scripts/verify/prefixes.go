@@ -4,17 +4,19 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/series"
-	"capacityv2.internal/scripts/toolchain"
 )
 
 // Options say how a project is checked.
 type Options struct {
-	// Dir is the work tree that is made for it.
+	// Dir is the start of the names of the work trees that are made for it.
 	Dir string
 	// Record is the folder that says what was checked before.
 	Record string
@@ -24,71 +26,53 @@ type Options struct {
 	Trees []string
 }
 
+// workers is how many prefixes are checked side by side: some of their tests only wait.
+const workers = 2
+
 // Prefixes builds, vets and tests, after each patch, the packages that it touches,
 // unless the same was done before.
 func Prefixes(ctx context.Context, repo gitrepo.Repo, o Options, s *progress.Step) error {
-	dir := o.Dir
 	prefixes, err := series.Prefixes(ctx, repo)
 	if err != nil {
-		return err
-	}
-	if err := base.AddWorktree(ctx, repo, dir, base.Ref); err != nil {
 		return err
 	}
 	rec, err := openRecord(ctx, o.Record, slices.Concat(o.TestArgs, o.Trees)...)
 	if err != nil {
 		return err
 	}
-	work := gitrepo.Open(dir, s.Log)
-	known := 0
-	for i, p := range prefixes {
-		if err := work.Git(ctx, "checkout", "--quiet", "--force", "--detach", p.Commit); err != nil {
-			return err
-		}
-		tree, err := work.Tree(ctx, "HEAD")
-		if err != nil {
-			return err
-		}
-		pkgs := series.Packages(dir, p.Paths)
-		if rec.has(tree, pkgs) {
-			s.Sayf("%d/%d %s: verified before", i+1, len(prefixes), p.Subject)
-			known++
-			continue
-		}
-		s.Sayf("%d/%d %s (%d packages)", i+1, len(prefixes), p.Subject, len(pkgs))
-		if err := check(ctx, dir, o.TestArgs, pkgs, s); err != nil {
-			return fmt.Errorf("patch %d of the series, %q: %w", i+1, p.Subject, err)
-		}
-		if err := rec.add(tree, pkgs); err != nil {
+	checkers := make([]checker, min(workers, len(prefixes)))
+	for w := range checkers {
+		checkers[w] = checker{dir: fmt.Sprintf("%s-%d", o.Dir, w+1), args: o.TestArgs, record: rec}
+		if err := base.AddWorktree(ctx, repo, checkers[w].dir, base.Ref); err != nil {
 			return err
 		}
 	}
-	if known > 0 {
-		s.Sayf("%d of %d were verified before, with the same Go and the same checks; to verify them again: rm -r %s", known, len(prefixes), o.Record)
+	next := make(chan int, len(prefixes))
+	for i := range prefixes {
+		next <- i
 	}
-	return nil
-}
-
-// check builds, vets and tests packages of the tree at dir.
-func check(ctx context.Context, dir string, args, pkgs []string, s *progress.Step) error {
-	if len(pkgs) == 0 {
-		return nil
+	close(next)
+	var known atomic.Int64
+	group, ctx := errgroup.WithContext(ctx)
+	for _, c := range checkers {
+		group.Go(func() error {
+			for i := range next {
+				before, err := c.prefix(ctx, prefixes[i], fmt.Sprintf("%d/%d", i+1, len(prefixes)), s)
+				if err != nil {
+					return fmt.Errorf("patch %d of the series, %q: %w", i+1, prefixes[i].Subject, err)
+				}
+				if before {
+					known.Add(1)
+				}
+			}
+			return nil
+		})
 	}
-	if err := toolchain.BuildPackages(ctx, dir, s.Log, pkgs...); err != nil {
-		return fmt.Errorf("it does not build: %w", err)
+	if err := group.Wait(); err != nil {
+		return err
 	}
-	unit, suites := series.SplitSuites(pkgs)
-	if len(suites) > 0 {
-		// make test runs them, on the whole series.
-		if err := toolchain.Go(ctx, dir, s.Log, append([]string{"vet", "-tags", toolchain.Tags}, suites...)...); err != nil {
-			return fmt.Errorf("its integration tests do not build: %w", err)
-		}
-	}
-	if len(unit) == 0 {
-		return nil
-	}
-	if err := toolchain.UnitTest(ctx, dir, s.Log, s.Log, append([]string{"-timeout", "15m"}, args...), unit...); err != nil {
-		return fmt.Errorf("the tests of its packages fail: %w", err)
+	if n := known.Load(); n > 0 {
+		s.Sayf("%d of %d were verified before, with the same Go and the same checks; to verify them again: rm -r %s", n, len(prefixes), o.Record)
 	}
 	return nil
 }
