@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
@@ -20,8 +23,28 @@ type Runner struct {
 	Env []string
 }
 
-// Run runs a suite. Tests that fail are no error: the result says so.
-func (r Runner) Run(ctx context.Context, suite Suite, gateOn bool, s *progress.Step) (result toolchain.TestResult, err error) {
+// Run runs a suite with the gate off and on, side by side because both mostly wait.
+// Tests that fail are no error: the results say so.
+func (r Runner) Run(ctx context.Context, suite Suite, s *progress.Step) (off, on toolchain.TestResult, err error) {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) { off, err = r.run(ctx, suite, false, s); return err })
+	group.Go(func() (err error) { on, err = r.run(ctx, suite, true, s); return err })
+	err = group.Wait()
+	return off, on, err
+}
+
+// run writes what the tests print to a log of its own beside that of the step.
+func (r Runner) run(ctx context.Context, suite Suite, gateOn bool, s *progress.Step) (result toolchain.TestResult, err error) {
+	gate := "off"
+	if gateOn {
+		gate = "on"
+	}
+	log, err := os.Create(strings.TrimSuffix(s.LogPath, ".log") + "-" + gate + ".log")
+	if err != nil {
+		return result, err
+	}
+	defer log.Close()
+	fmt.Fprintf(s.Log, "# gate %s: see %s\n", gate, log.Name())
 	pkg := "./test/integration/" + suite.Folder
 	args := []string{"-count=1", "-timeout", "90m"}
 	tmp, err := os.MkdirTemp("", "suite")
@@ -34,7 +57,7 @@ func (r Runner) Run(ctx context.Context, suite Suite, gateOn bool, s *progress.S
 	}
 	env := append([]string{"TEST_SRCDIR=" + tmp, "TEST_WORKSPACE=" + sources}, r.Env...)
 	if gateOn {
-		name, err := toolchain.PackageName(ctx, r.Tree, s.Log, pkg)
+		name, err := toolchain.PackageName(ctx, r.Tree, log, pkg)
 		if err != nil {
 			return result, err
 		}
@@ -45,19 +68,15 @@ func (r Runner) Run(ctx context.Context, suite Suite, gateOn bool, s *progress.S
 		args = append(args, "-overlay", overlay)
 	}
 	var raw bytes.Buffer
-	if err := toolchain.TestJSON(ctx, r.Tree, env, s.Log, &raw, append(append(args, pkg), suite.Args...)...); err != nil {
+	if err := toolchain.TestJSON(ctx, r.Tree, env, log, &raw, append(append(args, pkg), suite.Args...)...); err != nil {
 		return result, err
 	}
 	if result, err = read(raw.Bytes(), gateOn); err != nil {
 		return result, err
 	}
-	gate := "off"
-	if gateOn {
-		gate = "on"
-	}
 	s.Sayf("gate %s: %d tests, %d passed, %d skipped", gate, len(result.Tests), result.Count(toolchain.Passed), result.Count(toolchain.Skipped))
 	for _, name := range result.Failures() {
-		s.Sayf("FAIL %s", name)
+		s.Sayf("gate %s: FAIL %s", gate, name)
 	}
 	return result, nil
 }

@@ -47,11 +47,7 @@ func (a *App) UpstreamSuites(ctx context.Context, pattern string) error {
 			if err != nil {
 				return err
 			}
-			off, err := runner.Run(ctx, suite, false, s)
-			if err != nil {
-				return err
-			}
-			on, err := runner.Run(ctx, suite, true, s)
+			off, on, err := runner.Run(ctx, suite, s)
 			if err != nil {
 				return err
 			}
