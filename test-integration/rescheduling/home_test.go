@@ -136,13 +136,17 @@ func testSurge(t *testing.T, options clustertest.Options) {
 }
 
 // TestTolerationPrefersHome: a pod that tolerates the cordon stays where its volume is,
-// although another node has much more room.
+// although another node has much more room, and nothing else to run.
 func TestTolerationPrefersHome(t *testing.T) { clustertest.ForEachPolicy(t, testTolerationPrefersHome) }
 
 func testTolerationPrefersHome(t *testing.T, options clustertest.Options) {
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{250}))
 	drain(c)
 	expectAffinity(c, "data-app-0", "")
+	c.CreatePod(clustertest.Pod{Name: "busy", NodeSelector: clustertest.OnNode("node-1"), With: func(pod *st.PodWrapper) {
+		pod.Toleration(corev1.TaintNodeUnschedulable).Req(map[corev1.ResourceName]string{corev1.ResourceCPU: "100"})
+	}})
+	c.ExpectNode("busy", "node-1")
 	tolerating := app
 	tolerating.With = func(pod *st.PodWrapper) { pod.Toleration(corev1.TaintNodeUnschedulable) }
 	c.CreatePod(tolerating)
