@@ -105,8 +105,8 @@ func (a *App) runWithout(ctx context.Context, folder, target string, s *progress
 	return result, err
 }
 
-// lintWithout checks that the table of the README is that of the list, and reads the
-// lists of the end-to-end specs.
+// lintWithout checks that the list has each test, and that the table of the README is
+// that of the list, and reads the lists of the end-to-end specs.
 func (a *App) lintWithout(context.Context, *progress.Step) error {
 	if _, err := a.specExpectations(); err != nil {
 		return err
@@ -117,6 +117,14 @@ func (a *App) lintWithout(context.Context, *progress.Step) error {
 	list, err := a.expectations()
 	if err != nil {
 		return err
+	}
+	drift, err := list.Drift(filepath.Join(a.WS.Root, "test-integration"))
+	if err != nil {
+		return err
+	}
+	if len(drift) > 0 {
+		return progress.Refuse("test-integration/fails-without.yaml:\n    "+strings.Join(drift, "\n    "), "each test of test-integration once",
+			"add the test with what it does without the change, or remove it; make fails-without checks that")
 	}
 	text, err := os.ReadFile(a.integrationReadme())
 	if err != nil {

@@ -84,6 +84,39 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func TestDrift(t *testing.T) {
+	e, err := read(t, "left-out: [helpers]\n"+sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(path, content string) {
+		t.Helper()
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a/one_test.go", "package a\n\nfunc TestMain(m *testing.M) {}\n\nfunc TestA(t *testing.T) {}\n\nfunc testB(t *testing.T) {}\n")
+	write("a/two_test.go", "package a\n\nfunc TestB(t *testing.T) {}\n\nfunc TestC(t *testing.T) {}\n")
+	write("a/a.go", "package a\n\nfunc TestNot() {}\n")
+	write("b/b_test.go", "package b\n\nfunc TestD(t *testing.T) {}\n")
+	write("helpers/helpers_test.go", "package helpers\n\nfunc TestHelpers(t *testing.T) {}\n")
+	expect := func(want ...string) {
+		t.Helper()
+		if got, err := e.Drift(dir); err != nil || !slices.Equal(got, want) {
+			t.Errorf("got %q, error %v, want %q", got, err, want)
+		}
+	}
+	expect()
+	write("b/b_test.go", "package b\n\nfunc TestE(t *testing.T) {}\n")
+	write("c/c_test.go", "package c\n\nfunc TestD(t *testing.T) {}\n")
+	expect("b: TestD is not there any more", "b: TestE is not in the list", "c: TestD is not in the list")
+}
+
 func TestInsert(t *testing.T) {
 	e, err := read(t, sample)
 	if err != nil {
