@@ -64,17 +64,21 @@ func TestCheck(t *testing.T) {
 		want   []string
 	}{
 		"as expected": {"gate-off", map[string]toolchain.Outcome{
-			"TestA": fail, "TestA/InFlight": fail, "TestA/other": pass, "TestB": unfinished, "TestC": pass, "TestC/InFlight": pass,
+			"TestA": fail, "TestA/InFlight": fail, "TestA/other": pass, "TestB": fail, "TestC": pass, "TestC/InFlight": pass,
 		}, nil},
-		"one passes":                   {"gate-off", map[string]toolchain.Outcome{"TestA": pass, "TestB": fail, "TestC": pass}, []string{"TestA passes, expected: fails"}},
-		"one is skipped":               {"gate-off", map[string]toolchain.Outcome{"TestA": skip, "TestB": fail, "TestC": pass}, []string{"TestA passes, expected: fails"}},
-		"a variant passes":             {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestA/InFlight": pass, "TestB": fail, "TestC": pass}, []string{"TestA/InFlight passes, expected: fails"}},
-		"a nested variant passes":      {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestA/x/InFlight": pass, "TestB": fail, "TestC": pass}, []string{"TestA/x/InFlight passes, expected: fails"}},
-		"one fails":                    {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": fail}, []string{"TestC fails, expected: passes"}},
-		"one is missing":               {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestC": pass}, []string{"TestB did not run"}},
-		"one is new":                   {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": pass, "TestE": fail}, []string{"TestE is not in the list"}},
-		"one with a slash in its name": {"stock", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": pass, "a pod and/or a claim": pass}, []string{"a pod and/or a claim is not in the list"}},
-		"one is left out here":         {"stock", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": fail}, nil},
+		"one passes":              {"gate-off", map[string]toolchain.Outcome{"TestA": pass, "TestB": fail, "TestC": pass}, []string{"TestA passes, expected: fails"}},
+		"one is skipped":          {"gate-off", map[string]toolchain.Outcome{"TestA": skip, "TestB": fail, "TestC": pass}, []string{"TestA passes, expected: fails"}},
+		"a variant passes":        {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestA/InFlight": pass, "TestB": fail, "TestC": pass}, []string{"TestA/InFlight passes, expected: fails"}},
+		"a nested variant passes": {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestA/x/InFlight": pass, "TestB": fail, "TestC": pass}, []string{"TestA/x/InFlight passes, expected: fails"}},
+		"one fails":               {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": fail}, []string{"TestC fails, expected: passes"}},
+		// A test that crashes ends all that run beside it.
+		"one crashes": {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestA/InFlight": unfinished, "TestB": unfinished, "TestC": unfinished},
+			[]string{"TestA/InFlight did not end", "TestB did not end", "TestC did not end"}},
+		"one that is left out here crashes": {"stock", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": unfinished}, []string{"TestC did not end"}},
+		"one is missing":                    {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestC": pass}, []string{"TestB did not run"}},
+		"one is new":                        {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": pass, "TestE": fail}, []string{"TestE is not in the list"}},
+		"one with a slash in its name":      {"stock", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": pass, "a pod and/or a claim": pass}, []string{"a pod and/or a claim is not in the list"}},
+		"one is left out here":              {"stock", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": fail}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := e.Check(e.Suites[0], c.target, toolchain.TestResult{Tests: c.tests}); !slices.Equal(got, c.want) {
