@@ -129,25 +129,27 @@ func Export(ctx context.Context, repo gitrepo.Repo, dir, version string) ([]stri
 // checkShrink refuses to export a tree in which only the first part of the
 // series is applied: it would delete the rest.
 func checkShrink(ctx context.Context, repo gitrepo.Repo, dir string) error {
-	lock, err := ReadLock(dir)
+	if _, err := os.Stat(filepath.Join(dir, ListName)); errors.Is(err, os.ErrNotExist) {
+		return nil // the first export
+	}
+	patches, err := Read(dir)
 	if err != nil {
-		if _, e := os.Stat(filepath.Join(dir, LockName)); errors.Is(e, os.ErrNotExist) {
-			return nil // the first export
+		return err
+	}
+	commits, err := Prefixes(ctx, repo)
+	if err != nil {
+		return err
+	}
+	if len(commits) >= len(patches) {
+		return nil
+	}
+	for i, c := range commits {
+		if c.Subject != patches[i].Subject {
+			return nil
 		}
-		return err
 	}
-	head, err := repo.Rev(ctx, "HEAD")
-	if err != nil || head == lock.AppliedCommit {
-		return err
-	}
-	if _, err := repo.Rev(ctx, lock.AppliedCommit+"^{commit}"); err != nil {
-		return nil // never applied here
-	}
-	if repo.Git(ctx, "merge-base", "--is-ancestor", head, lock.AppliedCommit) == nil {
-		return progress.Refuse("half-applied range: HEAD of "+repo.Dir+" is inside the applied series", "the whole series, or commits of your own on it",
-			"make apply; to drop the last patches, git -C "+repo.Dir+" rebase -i "+base.Ref)
-	}
-	return nil
+	return progress.Refuse(fmt.Sprintf("half-applied range: %s has only the first %d of %d patches", repo.Dir, len(commits), len(patches)), "the whole series, or commits of your own on it",
+		"git -C "+repo.Dir+" reset --hard "+base.ExportedRef+", then make apply; to drop the last patches, remove them from "+filepath.Join(dir, ListName))
 }
 
 // write brings dir to the exported state.

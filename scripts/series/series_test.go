@@ -73,6 +73,26 @@ func TestExportRemovesPatchesOfDroppedCommits(t *testing.T) {
 	}
 }
 
+func TestExportDropsPatchesThatAreNotListed(t *testing.T) {
+	repo, dir := exported(t)
+	git(t, repo, "reset", "--quiet", "--hard", "HEAD~1")
+	names, err := List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, ListName, names[0]+"\n")
+	changed, err := Export(context.Background(), repo, dir, version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(changed, names[1]+" (removed)") {
+		t.Errorf("changed %q, want the last patch removed", changed)
+	}
+	if err := Lint(dir); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestExportRefuses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		prepare func(t *testing.T, tree string, git func(...string))
@@ -80,7 +100,11 @@ func TestExportRefuses(t *testing.T) {
 	}{
 		"an empty range":       {func(t *testing.T, _ string, git func(...string)) { git("reset", "--quiet", "--hard", base.Ref) }, "half-applied range"},
 		"a half-applied range": {func(t *testing.T, _ string, git func(...string)) { git("reset", "--quiet", "--hard", "HEAD~1") }, "half-applied range"},
-		"a dirty tree":         {func(t *testing.T, tree string, _ func(...string)) { write(t, tree, "new.go", "package x\n") }, "dirty tree"},
+		"a half-applied range of other commits": {func(t *testing.T, _ string, git func(...string)) {
+			git("reset", "--quiet", "--hard", "HEAD~1")
+			git("commit", "--quiet", "--amend", "--no-edit", "--date=2027-01-01T00:00:00Z")
+		}, "half-applied range"},
+		"a dirty tree": {func(t *testing.T, tree string, _ func(...string)) { write(t, tree, "new.go", "package x\n") }, "dirty tree"},
 		"merge commits": {func(t *testing.T, _ string, git func(...string)) {
 			git("checkout", "--quiet", "-b", "side", base.Ref)
 			git("commit", "--quiet", "--allow-empty", "-m", "side")
