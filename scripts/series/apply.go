@@ -2,6 +2,7 @@ package series
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -83,14 +84,21 @@ func Apply(ctx context.Context, repo gitrepo.Repo, dir string, s *progress.Step)
 		s.Sayf("the %d patches are applied already", len(patches))
 		return CheckLock(ctx, repo, lock, patches)
 	}
+	// Am starts at the base, and ends there if it fails.
+	if err := repo.Git(ctx, "update-ref", base.ExportedRef, base.Ref); err != nil {
+		return err
+	}
 	if err := Am(ctx, repo, dir, patches); err != nil {
+		return err
+	}
+	if err := setApplied(ctx, repo, patches); err != nil {
 		return err
 	}
 	if err := CheckLock(ctx, repo, lock, patches); err != nil {
 		return err
 	}
 	s.Sayf("%d patches applied", len(patches))
-	return setApplied(ctx, repo, patches)
+	return nil
 }
 
 // appliedKey holds, in the tree's configuration, the hash of the patch files
@@ -126,20 +134,30 @@ func setApplied(ctx context.Context, repo gitrepo.Repo, patches []Patch) error {
 	return repo.Git(ctx, "update-ref", base.ExportedRef, head)
 }
 
-// Am resets the tree to the base and commits the patches.
+// Am resets the tree to the base and commits the patches. On failure the tree is
+// back at the base. It writes no refs, which all work trees share.
 func Am(ctx context.Context, repo gitrepo.Repo, dir string, patches []Patch) error {
-	if err := repo.Git(ctx, "reset", "--quiet", "--hard", base.Ref); err != nil {
-		return err
-	}
-	if err := repo.Git(ctx, "update-ref", base.ExportedRef, base.Ref); err != nil {
-		return err
+	if err := toBase(ctx, repo); err != nil {
+		return interrupted(ctx, repo, err)
 	}
 	for _, p := range patches {
 		if err := am(ctx, repo, filepath.Join(dir, p.Name)); err != nil {
 			return amFailed(ctx, repo, filepath.Join(dir, p.Name), err)
 		}
 	}
-	return repo.Git(ctx, "update-ref", base.ExportedRef, "HEAD")
+	return nil
+}
+
+func toBase(ctx context.Context, repo gitrepo.Repo) error {
+	return repo.Git(ctx, "reset", "--quiet", "--hard", base.Ref)
+}
+
+// interrupted returns the tree to the base even after an interrupt: half of the series
+// looks like commits of somebody's. It returns the cause.
+func interrupted(ctx context.Context, repo gitrepo.Repo, cause error) error {
+	ctx = context.WithoutCancel(ctx)
+	_ = repo.Git(ctx, "am", "--abort") // there may be none
+	return errors.Join(cause, toBase(ctx, repo))
 }
 
 // am commits one patch. The committer and its date are fixed, so that the
@@ -155,8 +173,9 @@ var failedHunk = regexp.MustCompile(`(?m)^error: patch failed: (.+):(\d+)$`)
 // returns the tree to the base.
 func amFailed(ctx context.Context, repo gitrepo.Repo, path string, cause error) error {
 	if ctx.Err() != nil {
-		return cause
+		return interrupted(ctx, repo, cause)
 	}
+	ctx = context.WithoutCancel(ctx)
 	applied, err := repo.Output(ctx, "rev-list", "--count", base.Ref+"..HEAD")
 	if err != nil {
 		return err
@@ -171,10 +190,7 @@ func amFailed(ctx context.Context, repo gitrepo.Repo, path string, cause error) 
 	} else {
 		found += ": " + cause.Error()
 	}
-	if err := repo.Git(ctx, "reset", "--quiet", "--hard", base.Ref); err != nil {
-		return err
-	}
-	if err := repo.Git(ctx, "update-ref", base.ExportedRef, base.Ref); err != nil {
+	if err := toBase(ctx, repo); err != nil {
 		return err
 	}
 	return progress.Refuse(found, "every hunk applies without fuzz; the tree is back at the base",

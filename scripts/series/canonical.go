@@ -19,10 +19,6 @@ func canonical(ctx context.Context, repo gitrepo.Repo, version string) (e Export
 	if err != nil {
 		return e, err
 	}
-	exported, err := repo.Rev(ctx, base.ExportedRef)
-	if err != nil {
-		return e, err
-	}
 	tmp, err := os.MkdirTemp("", "capacityv2-canonical-")
 	if err != nil {
 		return e, err
@@ -38,12 +34,7 @@ func canonical(ctx context.Context, repo gitrepo.Repo, version string) (e Export
 			return
 		}
 		// Even after an interrupt, the commits come back.
-		ctx := context.WithoutCancel(ctx)
-		if repo.Applying() {
-			_ = repo.Git(ctx, "am", "--abort")
-		}
-		_ = repo.Git(ctx, "reset", "--quiet", "--hard", theirs.Lock.AppliedCommit)
-		_ = repo.Git(ctx, "update-ref", base.ExportedRef, exported)
+		_ = repo.Git(context.WithoutCancel(ctx), "reset", "--quiet", "--hard", theirs.Lock.AppliedCommit)
 	}()
 	if err := Am(ctx, repo, tmp, theirs.Patches); err != nil {
 		return e, err

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
 )
 
 func TestApplyGivesTheSameCommits(t *testing.T) {
@@ -277,3 +279,62 @@ func TestExportKeepsCommitsOnFailure(t *testing.T) {
 		t.Errorf("HEAD is %s, want %s", got, before)
 	}
 }
+
+// Work trees share refs: what is done in one says nothing about the commits of another.
+func TestAmInAnotherWorkTree(t *testing.T) {
+	repo, dir := exported(t)
+	ctx := context.Background()
+	names, err := List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damage(t, dir, names[1], " package b", " package x")
+	patches, err := Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := gitrepo.Open(filepath.Join(t.TempDir(), "again"), nil)
+	if err := base.AddWorktree(ctx, repo, again.Dir, base.Ref); err != nil {
+		t.Fatal(err)
+	}
+	wantRefusal(t, Am(ctx, again, dir, patches), names[1]+" does not apply")
+	if err := EnsureSafe(ctx, repo); err != nil {
+		t.Errorf("after an am that failed elsewhere: %v", err)
+	}
+}
+
+// TestInterrupt ends an apply while git am has stopped in the second patch.
+func TestInterrupt(t *testing.T) {
+	repo, dir := exported(t)
+	names, err := List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reset(t, repo)
+	damage(t, dir, names[1], " package b", " package x")
+	relock(t, dir)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	repo.Log = writer(func(text string) {
+		if strings.Contains(text, "patch failed") {
+			cancel()
+		}
+	})
+	err = progress.New(&strings.Builder{}, "test", t.TempDir()).Run(ctx, progress.Task{Name: "apply", Do: func(ctx context.Context, s *progress.Step) error { return Apply(ctx, repo, dir, s) }})
+	if err == nil || ctx.Err() == nil || progress.IsRefusal(err) {
+		t.Fatalf("error %v, context %v: want what git am says, after an interrupt", err, ctx.Err())
+	}
+	repo.Log = nil
+	if err := EnsureSafe(context.Background(), repo); err != nil {
+		t.Errorf("after the interrupt: %v", err)
+	}
+	baseRev, _ := repo.Rev(context.Background(), base.Ref)
+	if head(t, repo) != baseRev {
+		t.Error("the tree is not back at the base")
+	}
+}
+
+// writer calls a function with what is written.
+type writer func(string)
+
+func (w writer) Write(p []byte) (int, error) { w(string(p)); return len(p), nil }
