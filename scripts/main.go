@@ -23,12 +23,18 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := root().ExecuteContext(ctx); err != nil {
-		if errors.Is(err, context.Canceled) {
-			err = errors.New("interrupted")
-		}
-		fmt.Fprintf(os.Stderr, "\nerror: %v\n", err)
+		fmt.Fprintf(os.Stderr, "\n%s\n", message(err))
 		os.Exit(1)
 	}
+}
+
+// message is what is printed for an error. Other errors can be with that of an
+// interrupt, such as what is left of a cluster.
+func message(err error) string {
+	if errors.Is(err, context.Canceled) {
+		return "interrupted: " + err.Error()
+	}
+	return "error: " + err.Error()
 }
 
 // root builds the command with its verbs.

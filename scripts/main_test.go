@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
 	"regexp"
 	"slices"
@@ -69,6 +71,22 @@ func TestMakefile(t *testing.T) {
 			t.Errorf("%s --%s has no variable %s in the Makefile", verb, flag, v)
 		}
 	})
+}
+
+func TestMessage(t *testing.T) {
+	left := errors.New("a mount is left")
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"an error":                   {left, "error: a mount is left"},
+		"an interrupt":               {context.Canceled, "interrupted: context canceled"},
+		"what went wrong afterwards": {errors.Join(context.Canceled, left), "interrupted: context canceled\na mount is left"},
+	} {
+		if got := message(c.err); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
 }
 
 // eachFlag calls f for the flags of the verbs, but for help.
