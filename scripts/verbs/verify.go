@@ -2,6 +2,12 @@ package verbs
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -94,19 +100,40 @@ func (a *App) verifyGates(ctx context.Context, s *progress.Step) error {
 func (a *App) verifyPrefixes(ctx context.Context, p workspace.Project, s *progress.Step) error {
 	s.Sayf("%s", p.Title)
 	o := verify.Options{Dir: p.Tree() + "-prefix", Record: filepath.Join(a.WS.Work, "verified"), TestArgs: p.TestArgs}
-	projects, err := a.WS.Projects()
-	if err != nil {
+	var err error
+	if o.Inputs, err = a.verifyInputs(ctx, p, s.Log); err != nil {
 		return err
 	}
-	for _, other := range projects {
-		if p.Staging || other.Name == p.Name {
-			continue // Kubernetes compiles against itself
-		}
-		tree, err := gitrepo.Open(other.Tree(), s.Log).Tree(ctx, "HEAD")
-		if err != nil {
-			return err
-		}
-		o.Trees = append(o.Trees, tree)
-	}
 	return verify.Prefixes(ctx, gitrepo.Open(p.Tree(), s.Log), o, s)
+}
+
+// verifyInputs are what a project compiles against, besides its own tree: the trees of
+// the others, and the go.work that says so.
+func (a *App) verifyInputs(ctx context.Context, p workspace.Project, log io.Writer) ([]string, error) {
+	if p.Staging {
+		return nil, nil // Kubernetes compiles against itself
+	}
+	projects, err := a.WS.Projects()
+	if err != nil {
+		return nil, err
+	}
+	var inputs []string
+	for _, other := range projects {
+		if other.Name == p.Name {
+			continue
+		}
+		tree, err := gitrepo.Open(other.Tree(), log).Tree(ctx, "HEAD")
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, tree)
+	}
+	for _, name := range []string{"go.work", "go.work.sum"} {
+		content, err := os.ReadFile(filepath.Join(p.Workspace(), name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		inputs = append(inputs, fmt.Sprintf("%s %x", name, sha256.Sum256(content)))
+	}
+	return inputs, nil
 }

@@ -22,8 +22,8 @@ type Options struct {
 	Record string
 	// TestArgs are arguments of go test.
 	TestArgs []string
-	// Trees are those of other projects that it compiles against.
-	Trees []string
+	// Inputs stand for what it compiles against, besides its own tree.
+	Inputs []string
 }
 
 // workers is how many prefixes are checked side by side: some of their tests only wait.
@@ -36,7 +36,7 @@ func Prefixes(ctx context.Context, repo gitrepo.Repo, o Options, s *progress.Ste
 	if err != nil {
 		return err
 	}
-	rec, err := openRecord(ctx, o.Record, slices.Concat(o.TestArgs, o.Trees)...)
+	rec, err := openRecord(ctx, o.Record, slices.Concat(o.TestArgs, o.Inputs)...)
 	if err != nil {
 		return err
 	}
