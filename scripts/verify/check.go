@@ -1,10 +1,10 @@
 package verify
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"os"
 
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
@@ -19,12 +19,16 @@ type checker struct {
 	record record
 }
 
-// prefix checks p, which is number n, and reports whether that was done before. What
-// the programs print comes into the log in one piece.
-func (c checker) prefix(ctx context.Context, p series.Prefix, n string, s *progress.Step) (before bool, err error) {
-	var log bytes.Buffer
-	defer func() { _, _ = s.Log.Write(log.Bytes()) }()
-	work := gitrepo.Open(c.dir, &log)
+// prefix checks p, whose number is n, and reports whether that was done before. What
+// the programs print comes into a log of its own.
+func (c checker) prefix(ctx context.Context, p series.Prefix, n, logPath string, s *progress.Step) (before bool, err error) {
+	log, err := os.Create(logPath)
+	if err != nil {
+		return false, err
+	}
+	defer log.Close()
+	fmt.Fprintf(log, "# %s %s\n", n, p.Subject)
+	work := gitrepo.Open(c.dir, log)
 	if err := work.Git(ctx, "checkout", "--quiet", "--force", "--detach", p.Commit); err != nil {
 		return false, err
 	}
@@ -38,7 +42,7 @@ func (c checker) prefix(ctx context.Context, p series.Prefix, n string, s *progr
 		return true, nil
 	}
 	s.Sayf("%s %s (%d packages)", n, p.Subject, len(pkgs))
-	if err := c.check(ctx, pkgs, &log); err != nil {
+	if err := c.check(ctx, pkgs, log); err != nil {
 		return false, err
 	}
 	return false, c.record.add(tree, pkgs)
@@ -62,7 +66,7 @@ func (c checker) check(ctx context.Context, pkgs []string, log io.Writer) error 
 	if len(unit) == 0 {
 		return nil
 	}
-	if err := toolchain.UnitTest(ctx, c.dir, log, log, append([]string{"-timeout", "15m"}, c.args...), unit...); err != nil {
+	if err := toolchain.UnitTest(ctx, c.dir, log, io.Discard, append([]string{"-timeout", "15m"}, c.args...), unit...); err != nil {
 		return fmt.Errorf("the tests of its packages fail: %w", err)
 	}
 	return nil

@@ -3,7 +3,9 @@ package verify
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -57,9 +59,11 @@ func Prefixes(ctx context.Context, repo gitrepo.Repo, o Options, s *progress.Ste
 	for _, c := range checkers {
 		group.Go(func() error {
 			for i := range next {
-				before, err := c.prefix(ctx, prefixes[i], fmt.Sprintf("%d/%d", i+1, len(prefixes)), s)
+				// A step checks several projects.
+				log := fmt.Sprintf("%s-%s-%d.log", strings.TrimSuffix(s.LogPath, ".log"), filepath.Base(o.Dir), i+1)
+				before, err := c.prefix(ctx, prefixes[i], fmt.Sprintf("%d/%d", i+1, len(prefixes)), log, s)
 				if err != nil {
-					return fmt.Errorf("patch %d of the series, %q: %w", i+1, prefixes[i].Subject, err)
+					return fmt.Errorf("patch %d of the series, %q: %w (log: %s)", i+1, prefixes[i].Subject, err, log)
 				}
 				if before {
 					known.Add(1)

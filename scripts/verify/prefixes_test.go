@@ -43,9 +43,10 @@ func TestPrefixes(t *testing.T) {
 	commit("two", "b/b.go", "package b\n")
 
 	dir, record := filepath.Join(t.TempDir(), "prefix"), filepath.Join(t.TempDir(), "verified")
+	logs := t.TempDir()
 	verify := func() (string, error) {
 		var out strings.Builder
-		err := progress.New(&out, "verify", t.TempDir()).Run(ctx, progress.Task{Name: "prefixes", Do: func(ctx context.Context, s *progress.Step) error {
+		err := progress.New(&out, "verify", logs).Run(ctx, progress.Task{Name: "prefixes", Do: func(ctx context.Context, s *progress.Step) error {
 			return Prefixes(ctx, repo, Options{Dir: dir, Record: record}, s)
 		}})
 		return out.String(), err
@@ -73,6 +74,20 @@ func TestPrefixes(t *testing.T) {
 		if out, err := verify(); err == nil || !strings.Contains(err.Error(), `patch 2 of the series, "two": it does not build`) {
 			t.Errorf("a patch that does not build: error %v\n%s", err, out)
 		}
+	}
+
+	write("b/b.go", "package b\n")
+	write("b/b_test.go", "package b\n\nimport \"testing\"\n\nfunc TestB(t *testing.T) { t.Error(\"wrong\") }\n")
+	must(repo.Git(ctx, "commit", "--quiet", "--amend", "--no-edit"))
+	_, err := verify()
+	log := filepath.Join(logs, "verify", "01-prefixes-prefix-2.log")
+	if err == nil || !strings.Contains(err.Error(), log) {
+		t.Errorf("a patch whose test fails: error %v, want it to name %s", err, log)
+	}
+	content, err := os.ReadFile(log)
+	must(err)
+	if got := string(content); !strings.HasPrefix(got, "# 2/2 two\n") || strings.Count(got, "--- FAIL: TestB") != 1 {
+		t.Errorf("the log does not begin with the patch, or has not its result once:\n%s", got)
 	}
 }
 
