@@ -95,7 +95,8 @@ func Check(rows []Row) error {
 	if len(failed) == 0 {
 		return nil
 	}
-	return progress.Refuse("tests of upstream's that fail:\n    "+strings.Join(failed, "\n    "), "none, as on the base", "make upstream-suites SUITE=<folder>; the output is in the log of its step")
+	return progress.Refuse("tests of upstream's that fail:\n    "+strings.Join(failed, "\n    "), "none, as on the base",
+		"make upstream-suites SUITE=<folder>; the output is in _work/logs/upstream-suites, in the files that end in -off.log and -on.log")
 }
 
 // ReadRows reads what [WriteRows] wrote, by the folder of the suite.

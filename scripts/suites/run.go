@@ -44,6 +44,11 @@ func (r Runner) run(ctx context.Context, suite Suite, gateOn bool, s *progress.S
 		return result, err
 	}
 	defer log.Close()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("gate %s: %w (log: %s)", gate, err, log.Name())
+		}
+	}()
 	fmt.Fprintf(s.Log, "# gate %s: see %s\n", gate, log.Name())
 	pkg := "./test/integration/" + suite.Folder
 	args := []string{"-count=1", "-timeout", "90m"}

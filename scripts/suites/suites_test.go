@@ -1,7 +1,9 @@
 package suites
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
 )
 
@@ -126,5 +129,26 @@ func TestGateIsOn(t *testing.T) {
 func TestBuildFailed(t *testing.T) {
 	if result, err := read([]byte(`{"Action":"fail","Package":"p","FailedBuild":"p"}`+"\n"), false); err == nil {
 		t.Errorf("no error, but %v", result)
+	}
+}
+
+// TestErrorsNameTheGate sees that one knows which of the two runs failed, and where to
+// read on.
+func TestErrorsNameTheGate(t *testing.T) {
+	tree := t.TempDir()
+	if err := os.WriteFile(filepath.Join(tree, "go.mod"), []byte("module x\n\ngo 1.26\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, gateOn := range []bool{false, true} {
+		var log string
+		err := progress.New(io.Discard, "suites", t.TempDir()).Run(t.Context(), progress.Task{Name: "x", Do: func(ctx context.Context, s *progress.Step) error {
+			log = strings.TrimSuffix(s.LogPath, ".log")
+			_, err := Runner{Tree: tree}.run(ctx, Suite{Folder: "none"}, gateOn, s)
+			return err
+		}})
+		gate := map[bool]string{false: "off", true: "on"}[gateOn]
+		if want := "gate " + gate + ": "; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "(log: "+log+"-"+gate+".log)") {
+			t.Errorf("got %v, want %q and the log of that run", err, want)
+		}
 	}
 }
