@@ -73,7 +73,7 @@ func (a *App) FailsWithout(ctx context.Context, pattern string) error {
 				s.Sayf("%d tests, %d of them fail", len(result.Tests), len(result.Failures()))
 				for _, d := range found {
 					s.Sayf("%s", d)
-					differ = append(differ, suite.Folder+", "+target+": "+d)
+					differ = append(differ, fmt.Sprintf("%s, %s: %s (log: %s)", suite.Folder, target, d, s.LogPath))
 				}
 				return nil
 			}})

@@ -84,7 +84,7 @@ func (a *App) Prove(ctx context.Context, o ProveOptions) error {
 				if verdict.Proven() {
 					proven++
 				} else {
-					bad = append(bad, p.Name+" "+c.Patch.Name+": "+line)
+					bad = append(bad, fmt.Sprintf("%s %s: %s (log: %s)", p.Name, c.Patch.Name, line, s.LogPath))
 				}
 				return nil
 			}})
