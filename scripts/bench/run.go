@@ -3,8 +3,10 @@ package bench
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"regexp"
+	"slices"
 
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
@@ -34,7 +36,8 @@ func (r Run) args() []string {
 // between the parts of a line do so on lines of their own.
 var resultLine = regexp.MustCompile(`(?m)^(goos|goarch|pkg|cpu): .*$|^Benchmark\S+\s+\d+\s.*/.*$`)
 
-// Measure runs r and returns its results, in the format that benchstat reads.
+// Measure runs r and returns its results, in the format that benchstat reads. None is
+// an error.
 func (r Run) Measure(ctx context.Context, env []string, log io.Writer) ([]byte, error) {
 	var out bytes.Buffer
 	for range max(r.Repeat, 1) {
@@ -43,5 +46,9 @@ func (r Run) Measure(ctx context.Context, env []string, log io.Writer) ([]byte, 
 			return nil, err
 		}
 	}
-	return append(bytes.Join(resultLine.FindAll(out.Bytes(), -1), []byte("\n")), '\n'), nil
+	lines := resultLine.FindAll(out.Bytes(), -1)
+	if !slices.ContainsFunc(lines, func(line []byte) bool { return bytes.HasPrefix(line, []byte("Benchmark")) }) {
+		return nil, fmt.Errorf("%s has no result of a benchmark that matches %s", r.Package, r.Bench)
+	}
+	return append(bytes.Join(lines, []byte("\n")), '\n'), nil
 }
