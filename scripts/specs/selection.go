@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -126,16 +127,18 @@ func (s Selection) Choose(all []string, ours, quick bool, focus *regexp.Regexp) 
 	return chosen
 }
 
-// Stale returns the entries of skipped.yaml that match none of all specs, as text.
+// Stale returns the groups, and the entries of skipped.yaml, that match none of all
+// specs, as text.
 func (s Selection) Stale(all []string) []string {
 	var stale []string
-	for _, e := range s.Skipped {
-		found := false
-		for _, name := range all {
-			found = found || s.Group(name) != nil && e.Specs.MatchString(name)
+	for _, g := range s.Groups {
+		if !slices.ContainsFunc(all, g.Specs.MatchString) {
+			stale = append(stale, fmt.Sprintf("selected.yaml: %s of the group %q matches no spec", g.Specs, g.Name))
 		}
-		if !found {
-			stale = append(stale, e.Specs.String()+" matches no spec that is selected")
+	}
+	for _, e := range s.Skipped {
+		if !slices.ContainsFunc(all, func(name string) bool { return s.Group(name) != nil && e.Specs.MatchString(name) }) {
+			stale = append(stale, fmt.Sprintf("skipped.yaml: %s matches no spec that is selected", e.Specs))
 		}
 	}
 	return stale

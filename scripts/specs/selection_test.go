@@ -88,6 +88,12 @@ func TestChoose(t *testing.T) {
 	if stale := s.Stale(samples); len(stale) != 1 {
 		t.Errorf("stale: %q, want one", stale)
 	}
+	// So is a group without a spec, such as one after a new name upstream.
+	s.Skipped = nil
+	s.Groups[1].Specs.Regexp = regexp.MustCompile("Renamed")
+	if stale := s.Stale(samples); len(stale) != 1 || !strings.Contains(stale[0], `"driver"`) {
+		t.Errorf("stale: %q, want the group", stale)
+	}
 }
 
 func TestFocus(t *testing.T) {

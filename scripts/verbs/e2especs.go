@@ -93,7 +93,7 @@ func (r *specRun) choose(ctx context.Context, s *progress.Step) (err error) {
 	}
 	r.all = specs.Names(known)
 	if stale := r.selection.Stale(r.all); len(stale) > 0 {
-		return progress.Refuse("test-e2e/suite/skipped.yaml: "+strings.Join(stale, "\n    "), "entries for specs that there are", "remove the entry, or correct it")
+		return progress.Refuse("in test-e2e/suite:\n    "+strings.Join(stale, "\n    "), "entries for specs that there are", "remove the entry, or correct it")
 	}
 	chosen := len(r.chosen(true)) + len(r.chosen(false))
 	if chosen == 0 {
