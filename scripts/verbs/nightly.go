@@ -56,18 +56,7 @@ func (a *App) Nightly(ctx context.Context, o NightlyOptions) error {
 	}
 	var errs []error
 	var summary strings.Builder
-	for _, part := range []struct {
-		name string
-		f    func() error
-	}{
-		{"prove", func() error { return a.Prove(ctx, ProveOptions{}) }},
-		{"upstream-suites", func() error { return a.UpstreamSuites(ctx, "") }},
-		{"fails-without", func() error { return a.FailsWithout(ctx, "") }},
-		{"test-stress", func() error { return a.TestStress(ctx, StressOptions{Pods: o.Pods}) }},
-		{"e2e", func() error { return a.e2eAll(ctx) }},
-		{"smoke", func() error { return a.smoke(ctx) }},
-		{"fuzz", func() error { return a.fuzz(ctx, o.FuzzTime) }},
-	} {
+	for _, part := range a.nightlyParts(ctx, o) {
 		if !only.MatchString(part.name) || ctx.Err() != nil {
 			continue
 		}
@@ -83,6 +72,24 @@ func (a *App) Nightly(ctx context.Context, o NightlyOptions) error {
 	}
 	fmt.Fprintf(a.Out, "nightly:\n%s", summary.String())
 	return errors.Join(errs...)
+}
+
+type nightlyPart struct {
+	name string
+	f    func() error
+}
+
+// nightlyParts are the parts of [App.Nightly]. The workflow nightly has a job for each.
+func (a *App) nightlyParts(ctx context.Context, o NightlyOptions) []nightlyPart {
+	return []nightlyPart{
+		{"prove", func() error { return a.Prove(ctx, ProveOptions{}) }},
+		{"upstream-suites", func() error { return a.UpstreamSuites(ctx, "") }},
+		{"fails-without", func() error { return a.FailsWithout(ctx, "") }},
+		{"test-stress", func() error { return a.TestStress(ctx, StressOptions{Pods: o.Pods}) }},
+		{"e2e", func() error { return a.e2eAll(ctx) }},
+		{"smoke", func() error { return a.smoke(ctx) }},
+		{"fuzz", func() error { return a.fuzz(ctx, o.FuzzTime) }},
+	}
 }
 
 // e2eAll runs all specs on each target, on a cluster of its own.

@@ -5,7 +5,38 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
+
+// TestNightlyWorkflow checks that the workflow runs each part.
+func TestNightlyWorkflow(t *testing.T) {
+	content, err := os.ReadFile("../../.github/workflows/nightly.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var workflow struct {
+		Jobs struct {
+			Part struct {
+				Strategy struct {
+					Matrix struct {
+						Part []string `json:"part"`
+					} `json:"matrix"`
+				} `json:"strategy"`
+			} `json:"part"`
+		} `json:"jobs"`
+	}
+	if err := yaml.Unmarshal(content, &workflow); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, part := range (&App{}).nightlyParts(t.Context(), NightlyOptions{}) {
+		want = append(want, part.name)
+	}
+	if got := workflow.Jobs.Part.Strategy.Matrix.Part; !slices.Equal(got, want) {
+		t.Errorf("nightly.yaml runs %q, want %q", got, want)
+	}
+}
 
 func TestFuzzTests(t *testing.T) {
 	tree := t.TempDir()
