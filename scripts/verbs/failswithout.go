@@ -59,6 +59,7 @@ func (a *App) FailsWithout(ctx context.Context, pattern string) error {
 	tasks := a.apply(progress.Task{Name: "build etcd", Do: a.buildEtcd}, progress.Task{Name: "build the stock kube-apiserver", Do: a.buildStockAPIServer})
 	before := len(tasks)
 	var differ []string
+	var results []toolchain.TestResult
 	for _, suite := range list.Suites {
 		for _, target := range withoutit.Targets {
 			if !folder.MatchString(suite.Folder) || !suite.Runs(target) {
@@ -69,6 +70,7 @@ func (a *App) FailsWithout(ctx context.Context, pattern string) error {
 				if err != nil {
 					return err
 				}
+				results = append(results, result)
 				found := list.Check(suite, target, result)
 				s.Sayf("%d tests, %d of them fail", len(result.Tests), len(result.Failures()))
 				for _, d := range found {
@@ -83,6 +85,11 @@ func (a *App) FailsWithout(ctx context.Context, pattern string) error {
 		return progress.Refuse(fmt.Sprintf("no suite matches %q", pattern), "a regular expression for folders in test-integration", "make fails-without SUITE=api")
 	}
 	return a.do(ctx, "fails-without", append(tasks, progress.Task{Name: "compare with the list", Do: func(context.Context, *progress.Step) error {
+		if pattern == "" {
+			for _, variant := range list.Unused(results) {
+				differ = append(differ, "no test has a subtest for the variant "+variant)
+			}
+		}
 		if len(differ) > 0 {
 			return progress.Refuse("tests do something else without the change:\n    "+strings.Join(differ, "\n    "), "what test-integration/fails-without.yaml says",
 				"fix the test, or the list where it is right that the test passes")
