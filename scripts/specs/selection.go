@@ -28,26 +28,17 @@ type Group struct {
 	// Ours is whether the specs are those of this project.
 	Ours bool `json:"ours,omitempty"`
 	// Specs are all of them.
-	Specs Pattern `json:"specs"`
+	Specs *regexp.Regexp `json:"specs"`
 	// Quick are those that run for every change.
-	Quick Pattern `json:"quick"`
+	Quick *regexp.Regexp `json:"quick"`
 	// Suite finds, as its first group, the name under which a spec is counted apart.
-	Suite *Pattern `json:"suite,omitempty"`
+	Suite *regexp.Regexp `json:"suite,omitempty"`
 }
 
 // Skipped is specs that do not run, and the reason.
 type Skipped struct {
-	Specs Pattern `json:"specs"`
-	Why   string  `json:"why"`
-}
-
-// Pattern is a regular expression in a file.
-type Pattern struct{ *regexp.Regexp }
-
-// UnmarshalText compiles it.
-func (p *Pattern) UnmarshalText(text []byte) (err error) {
-	p.Regexp, err = regexp.Compile(string(text))
-	return err
+	Specs *regexp.Regexp `json:"specs"`
+	Why   string         `json:"why"`
 }
 
 // ReadSelection reads selected.yaml and skipped.yaml of a folder.
@@ -61,13 +52,13 @@ func ReadSelection(dir string) (Selection, error) {
 		return s, err
 	}
 	for _, g := range s.Groups {
-		if g.Name == "" || g.Specs.Regexp == nil || g.Quick.Regexp == nil || g.Suite != nil && g.Suite.NumSubexp() != 1 {
+		if g.Name == "" || g.Specs == nil || g.Quick == nil || g.Suite != nil && g.Suite.NumSubexp() != 1 {
 			return s, progress.Refuse(fmt.Sprintf("selected.yaml: group %q", g.Name), "a name, specs, quick, and a suite with one group in parentheses or none", "")
 		}
 	}
 	for _, e := range s.Skipped {
-		if e.Specs.Regexp == nil || strings.TrimSpace(e.Why) == "" {
-			return s, progress.Refuse(fmt.Sprintf("%s: an entry has specs %v and why %q", skipped, e.Specs.Regexp, e.Why), "both", "")
+		if e.Specs == nil || strings.TrimSpace(e.Why) == "" {
+			return s, progress.Refuse(fmt.Sprintf("%s: an entry has specs %v and why %q", skipped, e.Specs, e.Why), "both", "")
 		}
 	}
 	return s, nil

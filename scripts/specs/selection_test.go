@@ -84,13 +84,13 @@ func TestChoose(t *testing.T) {
 		t.Errorf("stale: %q", stale)
 	}
 	// What is left matches only a spec that is not selected.
-	s.Skipped[0].Specs.Regexp = regexp.MustCompile("else")
+	s.Skipped[0].Specs = regexp.MustCompile("else")
 	if stale := s.Stale(samples); len(stale) != 1 {
 		t.Errorf("stale: %q, want one", stale)
 	}
 	// So is a group without a spec, such as one after a new name upstream.
 	s.Skipped = nil
-	s.Groups[1].Specs.Regexp = regexp.MustCompile("Renamed")
+	s.Groups[1].Specs = regexp.MustCompile("Renamed")
 	if stale := s.Stale(samples); len(stale) != 1 || !strings.Contains(stale[0], `"driver"`) {
 		t.Errorf("stale: %q, want the group", stale)
 	}

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -26,16 +27,15 @@ func benchCommand(a *App) *cobra.Command {
 	c := verb("bench", "Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks", `
 It takes an hour and a half on a machine that does nothing else. What has been measured
 stays when another part is measured.`, "  capacityv2 bench --only 'filter pass'", func(ctx context.Context) error { return a.Bench(ctx, o) })
-	c.Flags().StringVar(&o.Only, "only", "", "only runs whose name matches this regular expression")
+	patternFlag(c, &o.Only, "only", "only runs whose name matches")
 	c.Flags().BoolVar(&o.ReportOnly, "report-only", false, "write the report again from the results of the last run")
 	return c
 }
 
 // BenchOptions are those of Bench.
 type BenchOptions struct {
-	// Only is a regular expression for the names of runs. The results of the others
-	// stay.
-	Only string
+	// Only is for the names of runs; nil matches all. The results of the others stay.
+	Only *regexp.Regexp
 	// ReportOnly writes the report again from the results that there are.
 	ReportOnly bool
 }
@@ -44,7 +44,7 @@ type BenchOptions struct {
 func (a *App) Bench(ctx context.Context, o BenchOptions) error {
 	runs := bench.Runs(a.WS.Tree(), a.WS.Root)
 	results := bench.Results{}
-	if o.Only != "" || o.ReportOnly {
+	if o.Only != nil || o.ReportOnly {
 		text, err := os.ReadFile(filepath.Join(a.benchmarks(), benchReport+".txt"))
 		if err != nil {
 			return err
@@ -57,10 +57,7 @@ func (a *App) Bench(ctx context.Context, o BenchOptions) error {
 	if o.ReportOnly {
 		return a.do(ctx, "bench", report)
 	}
-	only, err := regexp.Compile(o.Only)
-	if err != nil {
-		return progress.Refuse("--only "+o.Only+": "+err.Error(), "a regular expression", "make bench ONLY='worst cases'")
-	}
+	only := cmp.Or(o.Only, everything)
 	tasks := a.apply(progress.Task{Name: "build etcd", Do: a.buildEtcd})
 	var names []string
 	for _, run := range runs {
@@ -75,7 +72,7 @@ func (a *App) Bench(ctx context.Context, o BenchOptions) error {
 		}})
 	}
 	if !slices.ContainsFunc(names, only.MatchString) {
-		return progress.Refuse(fmt.Sprintf("no run matches %q", o.Only), "one of: "+strings.Join(names, "; "), "make bench ONLY='worst cases'")
+		return progress.Refuse(fmt.Sprintf("no run matches %q", only), "one of: "+strings.Join(names, "; "), "make bench ONLY='worst cases'")
 	}
 	return a.do(ctx, "bench", append(tasks, report)...)
 }

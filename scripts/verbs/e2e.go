@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 	"regexp"
@@ -22,9 +21,9 @@ type E2EOptions struct {
 	Cluster cluster.Options
 	// Target is one of e2eTargets; "" is the first.
 	Target string
-	// Focus is a regular expression for the names of the specs to run, instead of all
-	// and of the tests of kubectl.
-	Focus string
+	// Focus is for the names of the specs to run, instead of all and of the tests of
+	// kubectl; nil: all.
+	Focus *regexp.Regexp
 	// All is whether all selected specs run, and not only the quick ones, and go into
 	// the table of docs/e2e.md.
 	All bool
@@ -42,7 +41,7 @@ unless test-e2e/suite/skipped.yaml says why. docs/e2e.md says more.`,
 		"  capacityv2 e2e --focus 'CSI Mock volume storage capacity'", func(ctx context.Context) error { return a.E2E(ctx, o) })
 	clusterFlags(c, &o.Cluster)
 	c.Flags().StringVar(&o.Target, "target", "", "gate-on, gate-off, or stock: components without the series (default: gate-on)")
-	c.Flags().StringVar(&o.Focus, "focus", "", "only specs whose name matches this regular expression, slow ones too")
+	patternFlag(c, &o.Focus, "focus", "only specs, slow ones too, whose name matches")
 	c.Flags().BoolVar(&o.All, "all", false, "all selected specs, slow ones too, and their counts into docs/e2e.md")
 	c.Flags().IntVar(&o.Procs, "procs", SpecProcs, "how many specs run side by side")
 	c.Flags().BoolVar(&o.Keep, "keep", false, "leave the cluster to the next run, until make down")
@@ -61,10 +60,6 @@ const SpecProcs = 8
 // one that is started here is ended, whatever happens. Without nodes of ours there are
 // only the tests of kubectl.
 func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
-	focus, err := regexp.Compile(o.Focus)
-	if err != nil {
-		return progress.Refuse(fmt.Sprintf("--focus is %q: %v", o.Focus, err), "a regular expression for the names of specs", "make e2e FOCUS=StorageCapacity")
-	}
 	target, err := e2eTarget(o.Target)
 	if err != nil {
 		return err
@@ -78,7 +73,7 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	var build []progress.Task
 	if withoutOurNodes(o.Cluster) {
 		driver = ""
-		if target != gateOn || o.Focus != "" || o.All {
+		if target != gateOn || o.Focus != nil || o.All {
 			return progress.Refuse("TARGET, FOCUS or ALL, which select specs, for a cluster without nodes of ours", "a cluster with nodes, which make e2e starts", "make e2e with neither CLUSTER_MODE nor CONTAINER_RUNTIME_ENDPOINT")
 		}
 	} else if build, err = a.prepareSpecs(target, &o.Cluster); err != nil {
@@ -100,8 +95,8 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	if driver == "" {
 		return a.do(ctx, "e2e", kubectl)
 	}
-	run := &specRun{app: a, status: st, target: target, focus: focus, options: o}
-	if target != gateOn || o.Focus != "" {
+	run := &specRun{app: a, status: st, target: target, options: o}
+	if target != gateOn || o.Focus != nil {
 		return a.do(ctx, "e2e", run.tasks()...)
 	}
 	return a.do(ctx, "e2e", run.tasks(kubectl)...)

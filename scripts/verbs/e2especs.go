@@ -1,12 +1,12 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -23,7 +23,6 @@ type specRun struct {
 	app     *App
 	status  cluster.Status
 	target  string
-	focus   *regexp.Regexp
 	options E2EOptions
 
 	selection specs.Selection
@@ -97,7 +96,7 @@ func (r *specRun) choose(ctx context.Context, s *progress.Step) (err error) {
 	}
 	chosen := len(r.chosen(true)) + len(r.chosen(false))
 	if chosen == 0 {
-		return progress.Refuse(fmt.Sprintf("no selected spec matches %q", r.options.Focus), "the name of a spec, or a part of it", "docs/e2e.md says how to list them")
+		return progress.Refuse(fmt.Sprintf("no selected spec matches %q", cmp.Or(r.options.Focus, everything)), "the name of a spec, or a part of it", "docs/e2e.md says how to list them")
 	}
 	s.Sayf("%d specs, %d of them run", len(r.all), chosen)
 	return nil
@@ -105,7 +104,7 @@ func (r *specRun) choose(ctx context.Context, s *progress.Step) (err error) {
 
 // chosen are the specs to run: of ours, or of upstream's.
 func (r *specRun) chosen(ours bool) []string {
-	names := r.selection.Choose(r.all, ours, !r.options.All && r.options.Focus == "", r.focus)
+	names := r.selection.Choose(r.all, ours, !r.options.All && r.options.Focus == nil, cmp.Or(r.options.Focus, everything))
 	if !ours || r.target == gateOn {
 		return names
 	}
@@ -169,12 +168,12 @@ func (r *specRun) compare(chosen []string, results []specs.Result) []string {
 	for _, result := range results {
 		outcomes.Tests[specs.Short(result.Name)] = result.Outcome
 	}
-	return r.list.Check(specs.Restrict(r.expected, chosen, r.options.Focus == ""), r.target, outcomes)
+	return r.list.Check(specs.Restrict(r.expected, chosen, r.options.Focus == nil), r.target, outcomes)
 }
 
 // judge writes the table, if all specs have run, and refuses what is wrong.
 func (r *specRun) judge(context.Context, *progress.Step) error {
-	if r.options.All && r.options.Focus == "" {
+	if r.options.All && r.options.Focus == nil {
 		docs := filepath.Join(r.app.WS.Root, "docs")
 		if err := specs.WriteTable(docs, e2eTargets, r.target, r.selection.Count(r.all, r.results)); err != nil {
 			return err

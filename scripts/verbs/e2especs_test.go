@@ -13,17 +13,16 @@ import (
 // sampleRun is a run in which A and B of ours have to fail with the gate off, and C is
 // not run there.
 func sampleRun(target string, o E2EOptions) *specRun {
-	pattern := func(s string) specs.Pattern { return specs.Pattern{Regexp: regexp.MustCompile(s)} }
 	e := withoutit.Expectations{Suites: []withoutit.Suite{{Groups: []withoutit.Group{
 		{Tests: []string{"A", "B"}, GateOff: withoutit.Fails, Stock: withoutit.Fails},
 		{Tests: []string{"C"}, GateOff: withoutit.NotRun, Stock: withoutit.Fails, Why: "why"},
 	}}}}
 	return &specRun{
-		app: &App{}, target: target, focus: regexp.MustCompile(o.Focus), options: o, list: e, expected: e.Suites[0],
+		app: &App{}, target: target, options: o, list: e, expected: e.Suites[0],
 		all: []string{"A [Ours]", "B [Ours]", "C [Ours]", "quick", "slow"},
 		selection: specs.Selection{Groups: []specs.Group{
-			{Name: "ours", Ours: true, Specs: pattern(`\[Ours\]`), Quick: pattern(".")},
-			{Name: "upstream", Specs: pattern("quick|slow"), Quick: pattern("quick")},
+			{Name: "ours", Ours: true, Specs: regexp.MustCompile(`\[Ours\]`), Quick: regexp.MustCompile(".")},
+			{Name: "upstream", Specs: regexp.MustCompile("quick|slow"), Quick: regexp.MustCompile("quick")},
 		}},
 	}
 }
@@ -38,7 +37,7 @@ func TestChosen(t *testing.T) {
 		"gate on":    {gateOn, E2EOptions{}, []string{"A [Ours]", "B [Ours]", "C [Ours]"}, []string{"quick"}},
 		"gate off":   {gateOff, E2EOptions{}, []string{"A [Ours]", "B [Ours]"}, []string{"quick"}},
 		"stock, all": {stock, E2EOptions{All: true}, []string{"A [Ours]", "B [Ours]", "C [Ours]"}, []string{"quick", "slow"}},
-		"slow":       {gateOn, E2EOptions{Focus: "slow"}, nil, []string{"slow"}},
+		"slow":       {gateOn, E2EOptions{Focus: regexp.MustCompile("slow")}, nil, []string{"slow"}},
 	} {
 		r := sampleRun(c.target, c.options)
 		if got := r.chosen(true); !slices.Equal(got, c.ours) {
@@ -52,15 +51,15 @@ func TestChosen(t *testing.T) {
 
 func TestCompare(t *testing.T) {
 	for name, c := range map[string]struct {
-		focus   string
+		focus   *regexp.Regexp
 		results []specs.Result
 		want    []string
 	}{
-		"as expected":    {"", []specs.Result{{Name: "A [Ours]", Outcome: toolchain.Failed}, {Name: "B [Ours]", Outcome: toolchain.Failed}}, nil},
-		"one passes":     {"", []specs.Result{{Name: "A [Ours]", Outcome: toolchain.Passed}, {Name: "B [Ours]", Outcome: toolchain.Failed}}, []string{"A passes, expected: fails"}},
-		"one is skipped": {"A", []specs.Result{{Name: "A [Ours]", Outcome: toolchain.Skipped}}, []string{"A passes, expected: fails"}},
-		"focus on one":   {"A", []specs.Result{{Name: "A [Ours]", Outcome: toolchain.Failed}}, nil},
-		"one is missing": {"", []specs.Result{{Name: "A [Ours]", Outcome: toolchain.Failed}}, []string{"B did not run"}},
+		"as expected":    {nil, []specs.Result{{Name: "A [Ours]", Outcome: toolchain.Failed}, {Name: "B [Ours]", Outcome: toolchain.Failed}}, nil},
+		"one passes":     {nil, []specs.Result{{Name: "A [Ours]", Outcome: toolchain.Passed}, {Name: "B [Ours]", Outcome: toolchain.Failed}}, []string{"A passes, expected: fails"}},
+		"one is skipped": {regexp.MustCompile("A"), []specs.Result{{Name: "A [Ours]", Outcome: toolchain.Skipped}}, []string{"A passes, expected: fails"}},
+		"focus on one":   {regexp.MustCompile("A"), []specs.Result{{Name: "A [Ours]", Outcome: toolchain.Failed}}, nil},
+		"one is missing": {nil, []specs.Result{{Name: "A [Ours]", Outcome: toolchain.Failed}}, []string{"B did not run"}},
 	} {
 		r := sampleRun(gateOff, E2EOptions{Focus: c.focus})
 		if got := r.compare(r.chosen(true), c.results); !slices.Equal(got, c.want) {

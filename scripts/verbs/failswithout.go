@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -18,12 +19,12 @@ import (
 )
 
 func failsWithoutCommand(a *App) *cobra.Command {
-	var suite string
+	var suite *regexp.Regexp
 	c := verb("fails-without", "Check that the integration tests fail with the gate off and on the stock server", `
 It compares what each test does with test-integration/fails-without.yaml, and writes the
 table of test-integration/README.md. A test that passes where it has to fail is an error.`,
 		"  capacityv2 fails-without --suite api", func(ctx context.Context) error { return a.FailsWithout(ctx, suite) })
-	c.Flags().StringVar(&suite, "suite", "", "only those whose folder in test-integration matches this regular expression")
+	patternFlag(c, &suite, "suite", "only those whose folder in test-integration matches")
 	return c
 }
 
@@ -44,14 +45,11 @@ func (a *App) integrationReadme() string {
 	return filepath.Join(a.WS.Root, "test-integration", "README.md")
 }
 
-// FailsWithout runs the integration tests whose folder matches pattern with the
+// FailsWithout runs the integration tests whose folder matches (nil: all) with the
 // feature gate off and on the stock server, compares what each does with
 // fails-without.yaml, and writes the table of the README from that.
-func (a *App) FailsWithout(ctx context.Context, pattern string) error {
-	folder, err := regexp.Compile(pattern)
-	if err != nil {
-		return progress.Refuse(fmt.Sprintf("--suite is %q: %v", pattern, err), "a regular expression for folders in test-integration", "make fails-without SUITE=api")
-	}
+func (a *App) FailsWithout(ctx context.Context, folder *regexp.Regexp) error {
+	folder = cmp.Or(folder, everything)
 	list, err := a.expectations()
 	if err != nil {
 		return err
@@ -82,10 +80,10 @@ func (a *App) FailsWithout(ctx context.Context, pattern string) error {
 		}
 	}
 	if len(tasks) == before {
-		return progress.Refuse(fmt.Sprintf("no suite matches %q", pattern), "a regular expression for folders in test-integration", "make fails-without SUITE=api")
+		return progress.Refuse(fmt.Sprintf("no suite matches %q", folder), "a regular expression for folders in test-integration", "make fails-without SUITE=api")
 	}
 	return a.do(ctx, "fails-without", append(tasks, progress.Task{Name: "compare with the list", Do: func(context.Context, *progress.Step) error {
-		if pattern == "" {
+		if folder == everything {
 			for _, variant := range list.Unused(results) {
 				differ = append(differ, "no test has a subtest for the variant "+variant)
 			}

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -22,15 +23,15 @@ func proveCommand(a *App) *cobra.Command {
 	c := verb("prove", "Check that each patch is needed: the test that its Proven-By names fails without it", `
 Patches after it that cannot do without it are left out as well. A test that passes all the
 same is an error.`, "  capacityv2 prove --patch 0023", func(ctx context.Context) error { return a.Prove(ctx, o) })
-	c.Flags().StringVar(&o.Patch, "patch", "", "only patches whose file name matches this regular expression")
+	patternFlag(c, &o.Patch, "patch", "only patches whose file name matches")
 	c.Flags().StringVar(&o.Since, "since", "", "only patches that differ from those of this commit")
 	return c
 }
 
 // ProveOptions select patches. The zero value selects all.
 type ProveOptions struct {
-	// Patch is a regular expression for names of patch files.
-	Patch string
+	// Patch is for names of patch files; nil matches all.
+	Patch *regexp.Regexp
 	// Since is a commit of this repository: only patches that differ from it.
 	Since string
 }
@@ -38,10 +39,7 @@ type ProveOptions struct {
 // Prove checks that the patches are needed: without one, the test that it names
 // fails.
 func (a *App) Prove(ctx context.Context, o ProveOptions) error {
-	name, err := regexp.Compile(o.Patch)
-	if err != nil {
-		return progress.Refuse(fmt.Sprintf("--patch is %q: %v", o.Patch, err), "a regular expression for names of patches", "make prove PATCH=0013")
-	}
+	name := cmp.Or(o.Patch, everything)
 	projects, err := a.WS.Projects()
 	if err != nil {
 		return err
@@ -91,7 +89,7 @@ func (a *App) Prove(ctx context.Context, o ProveOptions) error {
 		}
 	}
 	if chosen == 0 && o.Since == "" {
-		return progress.Refuse(fmt.Sprintf("no patch matches %q", o.Patch), "a regular expression for names of patches", "make prove PATCH=0013")
+		return progress.Refuse(fmt.Sprintf("no patch matches %q", name), "a regular expression for names of patches", "make prove PATCH=0013")
 	}
 	r := a.reporter("prove")
 	if chosen == 0 {

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -17,26 +18,22 @@ import (
 )
 
 func upstreamSuitesCommand(a *App) *cobra.Command {
-	var suite string
+	var suite *regexp.Regexp
 	c := verb("upstream-suites", "Run upstream's own integration suites with the gate off and on, and write docs/upstream-suites.md", `
 All of them take hours. The report keeps the results of the others, so that suites can be
 run one by one.`,
 		"  capacityv2 upstream-suites --suite scheduler/queueing", func(ctx context.Context) error { return a.UpstreamSuites(ctx, suite) })
-	c.Flags().StringVar(&suite, "suite", "", "only those whose folder in test/integration matches this regular expression")
+	patternFlag(c, &suite, "suite", "only those whose folder in test/integration matches")
 	return c
 }
 
-// UpstreamSuites runs those of upstream's suites whose folder matches pattern,
+// UpstreamSuites runs those of upstream's suites whose folder matches (nil: all),
 // with the gate off and on, and puts the results into docs/upstream-suites.md. A test
 // that fails is an error.
-func (a *App) UpstreamSuites(ctx context.Context, pattern string) error {
-	folder, err := regexp.Compile(pattern)
-	if err != nil {
-		return progress.Refuse(fmt.Sprintf("--suite is %q: %v", pattern, err), "a regular expression for folders in test/integration", "make upstream-suites SUITE=scheduler/")
-	}
-	selected := suites.Select(folder)
+func (a *App) UpstreamSuites(ctx context.Context, folder *regexp.Regexp) error {
+	selected := suites.Select(cmp.Or(folder, everything))
 	if len(selected) == 0 {
-		return progress.Refuse(fmt.Sprintf("no suite matches %q", pattern), "one of: "+folders(suites.All), "make upstream-suites SUITE=scheduler/")
+		return progress.Refuse(fmt.Sprintf("no suite matches %q", folder), "one of: "+folders(suites.All), "make upstream-suites SUITE=scheduler/")
 	}
 	runner := suites.Runner{Tree: a.WS.Tree(), Env: []string{a.binPath()}}
 	var rows []suites.Row
