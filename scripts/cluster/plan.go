@@ -11,6 +11,7 @@ import (
 	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/tools"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -69,7 +70,7 @@ func (p *Plan) Prepare(ctx context.Context, s *progress.Step) error {
 	if running, err := Running(ws); err != nil || running {
 		return err
 	}
-	if err := requireNeeds(ctx, p.Mode, s); err != nil {
+	if err := tools.EnsurePrograms(ctx, s, needs(p.Mode)...); err != nil {
 		return err
 	}
 	if err := toolchain.RequireDisk(ws.Work, runDisk); err != nil {

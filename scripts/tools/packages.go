@@ -62,8 +62,8 @@ func InstallPackages(ctx context.Context, s *progress.Step, packages ...string) 
 	return apt.Run(ctx)
 }
 
-// Has reports whether a program is in PATH, or the library is there.
-func Has(ctx context.Context, program string) bool {
+// has reports whether a program is in PATH, or the library is there.
+func has(ctx context.Context, program string) bool {
 	if program == Seccomp {
 		return run.Cmd{Name: "pkg-config", Args: []string{"--exists", "libseccomp"}}.Run(ctx) == nil
 	}
@@ -71,8 +71,8 @@ func Has(ctx context.Context, program string) bool {
 	return err == nil
 }
 
-// Packages returns the Debian packages that have the programs, sorted.
-func Packages(programs ...string) []string {
+// packagesOf returns the Debian packages that have the programs, sorted.
+func packagesOf(programs ...string) []string {
 	var packages []string
 	for _, n := range programs {
 		packages = append(packages, strings.Fields(cmp.Or(debianPackages[n], n))...)
@@ -83,5 +83,5 @@ func Packages(programs ...string) []string {
 
 // missingPackages names the Debian packages of the programs that are not there.
 func missingPackages(ctx context.Context, names []string) []string {
-	return Packages(slices.DeleteFunc(slices.Clone(names), func(n string) bool { return Has(ctx, n) })...)
+	return packagesOf(slices.DeleteFunc(slices.Clone(names), func(n string) bool { return has(ctx, n) })...)
 }

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,5 +13,13 @@ func TestRequireProgramsNamesPackages(t *testing.T) {
 	err := RequirePrograms(t.Context(), "protoc", "git")
 	if !progress.IsRefusal(err) || !strings.Contains(err.Error(), "apt-get install git protobuf-compiler") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestPackagesOf(t *testing.T) {
+	// ip and ss are of one package.
+	got := packagesOf("ss", "ip", "gcc", Seccomp)
+	if want := []string{"gcc", "iproute2", "libc6-dev", "libseccomp-dev"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
