@@ -28,7 +28,7 @@ func RequirePrograms(ctx context.Context, names ...string) error {
 	if len(packages) == 0 {
 		return nil
 	}
-	return progress.Refuse("missing programs, of the Debian packages "+strings.Join(packages, ", "), strings.Join(names, ", ")+" in PATH",
+	return progress.Refuse("missing Debian packages: "+strings.Join(packages, ", "), strings.Join(names, ", ")+" in PATH",
 		"apt-get install "+strings.Join(packages, " "))
 }
 
