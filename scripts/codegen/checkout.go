@@ -236,33 +236,22 @@ func (c *checkout) run(ctx context.Context, sc script, s *progress.Step) error {
 	if err != nil {
 		return err
 	}
-	lines := &statusLines{say: func(l string) { s.Sayf("%s", l) }}
+	lines := statusLines(func(l string) { s.Sayf("%s", l) })
 	return run.Cmd{
 		Dir: filepath.Join(c.dir, sc.dir), Env: env, Log: io.MultiWriter(s.Log, lines),
 		Name: "bash", Args: append([]string{sc.path}, sc.args...),
 	}.Run(ctx)
 }
 
-// statusLines passes on upstream's lines about what is being generated.
-type statusLines struct {
-	say  func(string)
-	part string
-}
-
 var statusLine = regexp.MustCompile(`^\+\+\+ \[[0-9 :]+\] ((?:Generating|Starting|Building) .*)$`)
 
-func (w *statusLines) Write(p []byte) (int, error) {
-	w.part += string(p)
-	for {
-		line, rest, ok := strings.Cut(w.part, "\n")
-		if !ok {
-			return len(p), nil
-		}
-		w.part = rest
+// statusLines passes on upstream's lines about what is being generated.
+func statusLines(say func(string)) *run.Lines {
+	return &run.Lines{Each: func(line string) {
 		if m := statusLine.FindStringSubmatch(line); m != nil {
-			w.say(m[1])
+			say(m[1])
 		}
-	}
+	}}
 }
 
 func write(file string, b []byte, mode os.FileMode) error {

@@ -49,7 +49,7 @@ func TestShellDefault(t *testing.T) {
 
 func TestStatusLines(t *testing.T) {
 	var got []string
-	w := &statusLines{say: func(l string) { got = append(got, l) }}
+	w := statusLines(func(l string) { got = append(got, l) })
 	for _, p := range []string{"noise\n+++ [1121 03:4", "6:04] Generating deepcopy code for 281 targets\n+++ [1121 03:46:04] Call tree\n", "+++ [1121 03:46:05] Starting kube-apiserver\n"} {
 		if _, err := fmt.Fprint(w, p); err != nil {
 			t.Fatal(err)

@@ -1,9 +1,9 @@
 package toolchain
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -22,45 +22,22 @@ func Test(ctx context.Context, dir string, env []string, log, out io.Writer, arg
 }
 
 func goTest(ctx context.Context, dir string, env []string, log, out io.Writer, tags string, args []string) error {
-	lines := &lineWriter{out: out, keep: resultLine}
+	lines := results(out)
 	err := run.Cmd{
 		Dir: dir, Env: append(Env(), env...), Log: io.MultiWriter(log, lines), Name: "go",
 		Args: append([]string{"test", "-tags", tags}, args...),
 	}.Run(ctx)
-	lines.flush()
+	lines.Flush()
 	return err
 }
 
-// lineWriter passes on the lines that match.
-type lineWriter struct {
-	out  io.Writer
-	keep *regexp.Regexp
-	part []byte
-}
-
-func (w *lineWriter) Write(p []byte) (int, error) {
-	w.part = append(w.part, p...)
-	for {
-		i := bytes.IndexByte(w.part, '\n')
-		if i < 0 {
-			return len(p), nil
+// results passes on the lines that match resultLine.
+func results(out io.Writer) *run.Lines {
+	return &run.Lines{Each: func(line string) {
+		if resultLine.MatchString(line) {
+			fmt.Fprintln(out, line) // the log has it too
 		}
-		w.line(w.part[:i+1])
-		w.part = w.part[i+1:]
-	}
-}
-
-func (w *lineWriter) flush() {
-	if len(w.part) > 0 {
-		w.line(append(w.part, '\n'))
-		w.part = nil
-	}
-}
-
-func (w *lineWriter) line(l []byte) {
-	if w.keep.Match(l) {
-		_, _ = w.out.Write(l) // the log has it too
-	}
+	}}
 }
 
 // WriteOverlay writes to dir what the go command's flag -overlay takes: it reads the

@@ -18,15 +18,15 @@ func TestRequireDisk(t *testing.T) {
 	}
 }
 
-func TestLineWriterKeepsResults(t *testing.T) {
+func TestResults(t *testing.T) {
 	var out strings.Builder
-	w := &lineWriter{out: &out, keep: resultLine}
+	w := results(&out)
 	for _, part := range []string{"=== RUN Test", "A\nok  \tpkg/a\t1", ".0s\nnoise\n    --- FAIL: TestB/c (0s)\n--- SKIP: TestC (0s)\n", "FAIL\tpkg/b", "\t2s"} {
 		if _, err := w.Write([]byte(part)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.flush()
+	w.Flush()
 	if want := "ok  \tpkg/a\t1.0s\n    --- FAIL: TestB/c (0s)\n--- SKIP: TestC (0s)\nFAIL\tpkg/b\t2s\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
