@@ -164,7 +164,7 @@ func (res *Result) CopyBack(ctx context.Context) error {
 		return progress.Refuse("the tree moved to "+head+" while the generators ran", res.Head, "make codegen")
 	}
 	paths := slices.Clone(res.Changed)
-	dirty, err := dirtyPaths(ctx, tree)
+	dirty, err := tree.Dirty(ctx)
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (c *checkout) refuseDirty(ctx context.Context) error {
 	if c.tree.Applying() {
 		return progress.Refuse("a patch is half applied in "+c.tree.Dir, "a tree with the whole series", "git -C "+c.tree.Dir+" am --continue, or --abort")
 	}
-	dirty, err := dirtyPaths(ctx, c.tree)
+	dirty, err := c.tree.Dirty(ctx)
 	if err != nil {
 		return err
 	}
@@ -214,28 +214,6 @@ func (c *checkout) refuseDirty(ctx context.Context) error {
 	return progress.Refuse("the tree has changes that are not committed: "+strings.Join(dirty, ", "),
 		"hand-written changes committed; the generators run on the committed tree",
 		"git -C "+c.tree.Dir+" commit, then the same command again")
-}
-
-// dirtyPaths returns the changed and untracked files of repo.
-func dirtyPaths(ctx context.Context, repo gitrepo.Repo, config ...string) ([]string, error) {
-	args := append(slices.Clone(config), "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
-	out, err := repo.Output(ctx, args...)
-	if err != nil {
-		return nil, err
-	}
-	return parseStatus(out), nil
-}
-
-// parseStatus reads the paths of `git status --porcelain -z --no-renames`.
-func parseStatus(out string) []string {
-	var paths []string
-	for entry := range strings.SplitSeq(out, "\x00") {
-		if len(entry) > 3 { // two letters and a space
-			paths = append(paths, entry[3:])
-		}
-	}
-	slices.Sort(paths)
-	return paths
 }
 
 func sameFile(a, b string) bool {

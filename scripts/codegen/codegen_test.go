@@ -27,16 +27,6 @@ func TestParseScope(t *testing.T) {
 	}
 }
 
-func TestParseStatus(t *testing.T) {
-	got := parseStatus(" M b.go\x00?? a b.go\x00D  c.go\x00")
-	if want := []string{"a b.go", "b.go", "c.go"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got := parseStatus(""); got != nil {
-		t.Errorf("clean tree: %q", got)
-	}
-}
-
 func TestShellDefault(t *testing.T) {
 	const sh = "# X_VERSION=1\nETCD_VERSION=${ETCD_VERSION:-3.7.0}\nPROTOC_VERSION=23.4\nQUOTED=\"1.2.3-rc.1\"\nOTHER=${X}\n"
 	for in, want := range map[string]string{"ETCD_VERSION": "3.7.0", "PROTOC_VERSION": "23.4", "QUOTED": "1.2.3-rc.1", "OTHER": "", "X_VERSION": ""} {
@@ -174,7 +164,7 @@ func TestChangesAndCopyBack(t *testing.T) {
 	if err := res.CopyBack(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if dirty, err := dirtyPaths(ctx, c.tree); err != nil || !slices.Equal(dirty, want) {
+	if dirty, err := c.tree.Dirty(ctx); err != nil || !slices.Equal(dirty, want) {
 		t.Fatalf("the tree has %q, want %q (%v)", dirty, want, err)
 	}
 	// A second run goes on top of what the first one copied.

@@ -73,7 +73,7 @@ func (c *checkout) changes(ctx context.Context, log io.Writer) ([]string, string
 
 // diffOf returns the changed paths of a work tree, and the beginning of the changes.
 func diffOf(ctx context.Context, repo gitrepo.Repo, log io.Writer, ignore ...string) ([]string, string, error) {
-	paths, err := dirtyPaths(ctx, repo, ignore...)
+	paths, err := repo.Dirty(ctx, ignore...)
 	if err != nil || len(paths) == 0 {
 		return nil, "", err
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"capacityv2.internal/scripts/run"
@@ -87,9 +88,18 @@ func (r Repo) Tree(ctx context.Context, rev string) (string, error) {
 	return r.Rev(ctx, rev+"^{tree}")
 }
 
-// Dirty returns the changed and untracked paths, in git's short form.
-func (r Repo) Dirty(ctx context.Context) ([]string, error) {
-	return r.Lines(ctx, "status", "--porcelain", "--untracked-files=all")
+// Dirty returns the paths of changed and untracked files, sorted. more are further
+// arguments before git's command.
+func (r Repo) Dirty(ctx context.Context, more ...string) ([]string, error) {
+	out, err := r.Output(ctx, append(slices.Clone(more), "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")...)
+	var paths []string
+	for entry := range strings.SplitSeq(out, "\x00") {
+		if len(entry) > 3 { // two letters and a space
+			paths = append(paths, entry[3:])
+		}
+	}
+	slices.Sort(paths)
+	return paths, err
 }
 
 // Applying reports whether a `git am` or rebase is under way.
