@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
 	"golang.org/x/mod/semver"
 	"golang.org/x/mod/sumdb/dirhash"
 
@@ -31,21 +32,34 @@ type downloaded struct {
 }
 
 // PinnedVersion returns the version of the module that the pin folder requires.
-func PinnedVersion(pin, module string) (string, error) {
-	b, err := os.ReadFile(filepath.Join(pin, "go.mod"))
+func PinnedVersion(pin, path string) (string, error) {
+	required, err := Pinned(pin)
 	if err != nil {
 		return "", err
+	}
+	for _, m := range required {
+		if m.Path == path {
+			return m.Version, nil
+		}
+	}
+	return "", fmt.Errorf("%s/go.mod requires no %s", pin, path)
+}
+
+// Pinned returns the modules that the pin folder requires.
+func Pinned(pin string) ([]module.Version, error) {
+	b, err := os.ReadFile(filepath.Join(pin, "go.mod"))
+	if err != nil {
+		return nil, err
 	}
 	f, err := modfile.Parse("go.mod", b, nil)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
+	var required []module.Version
 	for _, r := range f.Require {
-		if r.Mod.Path == module {
-			return r.Mod.Version, nil
-		}
+		required = append(required, r.Mod)
 	}
-	return "", fmt.Errorf("%s/go.mod requires no %s", pin, module)
+	return required, nil
 }
 
 // StagingVersion returns the version of the staging modules that belong to a
@@ -57,8 +71,8 @@ func StagingVersion(kubernetes string) (string, error) {
 	return "v0" + strings.TrimPrefix(kubernetes, "v1"), nil
 }
 
-// pinnedSums reads the h1 sums of a go.sum, keyed by "path version".
-func pinnedSums(pin string) (map[string]string, error) {
+// PinnedSums reads the h1 sums of the go.sum in the pin folder; nil if there is none.
+func PinnedSums(pin string) (map[module.Version]string, error) {
 	b, err := os.ReadFile(filepath.Join(pin, "go.sum"))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -66,11 +80,11 @@ func pinnedSums(pin string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	sums := map[string]string{}
+	sums := map[module.Version]string{}
 	for line := range strings.Lines(string(b)) {
 		f := strings.Fields(line)
 		if len(f) == 3 && !strings.HasSuffix(f[1], "/go.mod") {
-			sums[f[0]+" "+f[1]] = f[2]
+			sums[module.Version{Path: f[0], Version: f[1]}] = f[2]
 		}
 	}
 	return sums, nil
@@ -104,12 +118,12 @@ func download(ctx context.Context, pin string, log io.Writer, queries []string) 
 	if err != nil {
 		return nil, err
 	}
-	sums, err := pinnedSums(pin)
+	sums, err := PinnedSums(pin)
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range mods {
-		want, ok := sums[m.Path+" "+m.Version]
+		want, ok := sums[module.Version{Path: m.Path, Version: m.Version}]
 		if !ok {
 			want = m.Sum
 		}

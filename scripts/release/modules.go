@@ -7,13 +7,10 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"golang.org/x/mod/modfile"
-
+	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -62,32 +59,21 @@ func sortModules(mods []module) {
 // baseModules returns the modules that the base of a project is assembled from,
 // with the sums that pin them.
 func baseModules(p workspace.Project) ([]module, error) {
-	dir := p.Pin()
-	b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	pinned, err := base.Pinned(p.Pin())
 	if err != nil {
 		return nil, err
 	}
-	mod, err := modfile.Parse("go.mod", b, nil)
+	sums, err := base.PinnedSums(p.Pin())
 	if err != nil {
 		return nil, err
-	}
-	sums, err := os.ReadFile(filepath.Join(dir, "go.sum"))
-	if err != nil {
-		return nil, err
-	}
-	sum := map[string]string{}
-	for line := range strings.Lines(string(sums)) {
-		if f := strings.Fields(line); len(f) == 3 {
-			sum[f[0]+"@"+f[1]] = f[2]
-		}
 	}
 	var out []module
-	for _, r := range mod.Require {
-		s, ok := sum[r.Mod.String()]
+	for _, m := range pinned {
+		sum, ok := sums[m]
 		if !ok {
-			return nil, fmt.Errorf("%s/go.sum has no sum of %s", dir, r.Mod)
+			return nil, fmt.Errorf("%s/go.sum has no sum of %s", p.Pin(), m)
 		}
-		out = append(out, module{r.Mod.Path, r.Mod.Version, s})
+		out = append(out, module{m.Path, m.Version, sum})
 	}
 	sortModules(out)
 	return out, nil
