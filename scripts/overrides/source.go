@@ -17,6 +17,7 @@ import (
 	"golang.org/x/mod/zip"
 
 	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/pack"
 )
 
 // goModName is the file that makes a folder a module.
@@ -41,22 +42,16 @@ func readSource(ctx context.Context, repo gitrepo.Repo, folder, tmp string) (sou
 	}
 	defer f.Close()
 	var files source
-	for r := tar.NewReader(f); ; {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", folder, err)
-		}
+	err = pack.EachMember(f, func(h *tar.Header, r io.Reader) error {
 		if h.Typeflag != tar.TypeReg {
-			continue // a module has no links and no folders
+			return nil // a module has no links and no folders
 		}
 		content, err := io.ReadAll(r)
-		if err != nil {
-			return nil, fmt.Errorf("%s/%s: %w", folder, h.Name, err)
-		}
 		files = append(files, &file{name: h.Name, content: content})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", folder, err)
 	}
 	// The order is that of the zip's entries.
 	slices.SortFunc(files, func(a, b zip.File) int { return bytes.Compare([]byte(a.Path()), []byte(b.Path())) })

@@ -78,15 +78,8 @@ func TestImage(t *testing.T) {
 	}
 	defer content.Close()
 	got := map[string]*tar.Header{}
-	for r := tar.NewReader(content); ; {
-		h, err := r.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		got[h.Name] = h
+	if err := EachMember(content, func(h *tar.Header, _ io.Reader) error { got[h.Name] = h; return nil }); err != nil {
+		t.Fatal(err)
 	}
 	for name, want := range map[string]struct {
 		mode int64

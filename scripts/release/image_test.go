@@ -106,7 +106,7 @@ func readImage(t *testing.T, path string) (programs, capable, entrypoint string)
 	}
 	defer r.Close()
 	found, with := map[string]bool{}, map[string]bool{}
-	err = eachMember(r, func(h *tar.Header, _ io.Reader) error {
+	err = pack.EachMember(r, func(h *tar.Header, _ io.Reader) error {
 		if strings.HasPrefix(h.Name, "tmp") && h.FileInfo().Mode() != fs.ModeDir|fs.ModeSticky|0o777 {
 			t.Errorf("tmp has the mode %v", h.FileInfo().Mode())
 		}

@@ -69,23 +69,7 @@ func readTarGz(path string, f func(*tar.Header, io.Reader) error) error {
 	if err != nil {
 		return err
 	}
-	return eachMember(z, f)
-}
-
-func eachMember(r io.Reader, f func(*tar.Header, io.Reader) error) error {
-	in := tar.NewReader(r)
-	for {
-		h, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := f(h, in); err != nil {
-			return err
-		}
-	}
+	return pack.EachMember(z, f)
 }
 
 // summer hashes and counts what is written through it.

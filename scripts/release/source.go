@@ -68,7 +68,7 @@ func repack(ctx context.Context, tarball string, w io.Writer, date time.Time) er
 	}
 	defer in.Close()
 	out := tar.NewWriter(w)
-	err = eachMember(in, func(h *tar.Header, r io.Reader) error {
+	err = pack.EachMember(in, func(h *tar.Header, r io.Reader) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
