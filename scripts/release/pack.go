@@ -2,6 +2,7 @@ package release
 
 import (
 	"archive/tar"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/pgzip"
 
 	"capacityv2.internal/scripts/pack"
