@@ -19,16 +19,8 @@ import (
 // EnsureSafe refuses what a reset of the tree would lose: uncommitted changes,
 // commits that are not exported, a half-done apply.
 func EnsureSafe(ctx context.Context, repo gitrepo.Repo) error {
-	if repo.Applying() {
-		return progress.Refuse("a git am or rebase is half-done in "+repo.Dir, "a finished one", "git -C "+repo.Dir+" am --continue, or am --abort")
-	}
-	dirty, err := repo.Dirty(ctx)
-	if err != nil {
+	if err := ensureCommitted(ctx, repo); err != nil {
 		return err
-	}
-	if len(dirty) > 0 {
-		return progress.Refuse(fmt.Sprintf("dirty tree: %d changed files in %s, first %q", len(dirty), repo.Dir, dirty[0]), "a clean one",
-			"git -C "+repo.Dir+" commit, then make export; or git -C "+repo.Dir+" stash --include-untracked")
 	}
 	head, err := repo.Rev(ctx, "HEAD")
 	if err != nil {
@@ -46,6 +38,19 @@ func EnsureSafe(ctx context.Context, repo gitrepo.Repo) error {
 		return progress.Refuse(n+" commits in "+repo.Dir+" are not exported", "none", "make export, or git -C "+repo.Dir+" reset --hard "+base.ExportedRef)
 	}
 	return nil
+}
+
+// ensureCommitted refuses uncommitted changes and a half-done apply.
+func ensureCommitted(ctx context.Context, repo gitrepo.Repo) error {
+	if repo.Applying() {
+		return progress.Refuse("a git am or rebase is half-done in "+repo.Dir, "a finished one", "git -C "+repo.Dir+" am --continue, or am --abort")
+	}
+	dirty, err := repo.Dirty(ctx)
+	if err == nil && len(dirty) > 0 {
+		err = progress.Refuse(fmt.Sprintf("dirty tree: %d changed files in %s, first %q", len(dirty), repo.Dir, dirty[0]), "every change in a commit",
+			"git -C "+repo.Dir+" commit, then make export; or git -C "+repo.Dir+" stash --include-untracked")
+	}
+	return err
 }
 
 // Apply puts the patches on the base, one commit each. When HEAD already is

@@ -71,13 +71,8 @@ func Format(ctx context.Context, repo gitrepo.Repo, version string) (Exported, e
 
 // exportable refuses an empty range, a half-applied one, merges and a dirty tree.
 func exportable(ctx context.Context, repo gitrepo.Repo) error {
-	if repo.Applying() {
-		return progress.Refuse("a git am or rebase is half-done in "+repo.Dir, "a finished one", "git -C "+repo.Dir+" am --continue, or am --abort")
-	}
-	if dirty, err := repo.Dirty(ctx); err != nil {
+	if err := ensureCommitted(ctx, repo); err != nil {
 		return err
-	} else if len(dirty) > 0 {
-		return progress.Refuse(fmt.Sprintf("dirty tree: %d changed files in %s, first %q", len(dirty), repo.Dir, dirty[0]), "every change in a commit", "git -C "+repo.Dir+" commit")
 	}
 	if err := repo.Git(ctx, "merge-base", "--is-ancestor", base.Ref, "HEAD"); err != nil {
 		return progress.Refuse("HEAD of "+repo.Dir+" is not on the base", "commits on "+base.Ref, "git -C "+repo.Dir+" rebase "+base.Ref)
