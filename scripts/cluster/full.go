@@ -21,11 +21,11 @@ func startFull(ctx context.Context, ws workspace.Workspace, p *Plan, sc script, 
 	if err != nil {
 		return err
 	}
-	image, err := node.PauseImage(p.options.Tree)
+	image, err := node.PauseImage(ws.Tree())
 	if err != nil {
 		return err
 	}
-	tarball, err := node.WritePauseImage(ctx, p.options.Tree, placesOf(ws).images(), image, s.Log)
+	tarball, err := node.WritePauseImage(ctx, ws.Tree(), placesOf(ws).images(), image, s.Log)
 	if err != nil {
 		return err
 	}

@@ -48,9 +48,8 @@ type Options struct {
 	// cluster has that runs already.
 	Nodes        string
 	DefaultNodes int
-	// Tree is the Kubernetes tree whose script runs, and Components the folder
-	// of its components. Empty means the workspace's own.
-	Tree, Components string
+	// Components is the folder of the components. Empty means the workspace's own.
+	Components string
 	// Images are what every node has beside the image of pause.
 	Images []node.Image
 }

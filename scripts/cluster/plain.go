@@ -30,7 +30,7 @@ func startPlain(ws workspace.Workspace, s script, st *state, l *launched) error 
 	}
 	defer log.Close()
 	cmd := exec.Command("bash", "-c", gated, s.path(), "-o", s.options.Components)
-	cmd.Dir, cmd.Env = s.options.Tree, s.env()
+	cmd.Dir, cmd.Env = ws.Tree(), s.env()
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{gate}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

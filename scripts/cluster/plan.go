@@ -31,9 +31,6 @@ type Plan struct {
 // NewPlan returns a plan that is not prepared. Images may be added to the options until
 // the cluster is brought up.
 func NewPlan(ws workspace.Workspace, o *Options) *Plan {
-	if o.Tree == "" {
-		o.Tree = ws.Tree()
-	}
 	if o.Components == "" {
 		o.Components = ws.Components()
 	}

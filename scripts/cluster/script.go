@@ -71,11 +71,11 @@ type script struct {
 // localUp is upstream's script, in the tree.
 const localUp = "hack/local-up-cluster.sh"
 
-func (s script) path() string { return filepath.Join(s.options.Tree, filepath.FromSlash(localUp)) }
+func (s script) path() string { return filepath.Join(s.ws.Tree(), filepath.FromSlash(localUp)) }
 
 // program is the script as a node runs it.
 func (s script) program() node.Program {
-	return node.Program{Args: []string{"bash", s.path(), "-o", s.options.Components}, Dir: s.options.Tree, Log: placesOf(s.ws).scriptLog()}
+	return node.Program{Args: []string{"bash", s.path(), "-o", s.options.Components}, Dir: s.ws.Tree(), Log: placesOf(s.ws).scriptLog()}
 }
 
 // commonEnv is the environment of the script and of all that it would start: what

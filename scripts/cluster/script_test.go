@@ -31,7 +31,7 @@ func TestScriptEnv(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/home/user/config") // nor lead kubectl elsewhere
 	t.Setenv("LOG_LEVEL", "5")
 	ws := workspace.Workspace{Root: "/r", Work: "/r/_work"}
-	options := Options{Gates: "CSIStorageCapacityV2=true", Tree: ws.Tree(), Components: ws.Components(), RuntimeEndpoint: "unix:///run/x.sock"}
+	options := Options{Gates: "CSIStorageCapacityV2=true", Components: ws.Components(), RuntimeEndpoint: "unix:///run/x.sock"}
 	n := node.New(ws.Cluster(), netip.MustParsePrefix("10.59.249.0/24"), 1)
 	for _, test := range []struct {
 		script script
