@@ -101,7 +101,8 @@ func (p *Plan) bringUp(ctx context.Context, st *state, s *progress.Step) error {
 		return err
 	}
 	st.Starter = self
-	if err := clearFolder(ws); err != nil {
+	// What an earlier cluster left, logs too.
+	if err := os.RemoveAll(ws.Cluster()); err != nil {
 		return err
 	}
 	if err := placesOf(ws).make(); err != nil {
@@ -143,9 +144,6 @@ func (st *state) willMake(ws workspace.Workspace, dir string) error {
 	st.Folders = append(st.Folders, machine.MissingFolders(dir, machine.Exists)...)
 	return st.save(ws)
 }
-
-// clearFolder removes what an earlier cluster left in its folder, logs too.
-func clearFolder(ws workspace.Workspace) error { return os.RemoveAll(ws.Cluster()) }
 
 // newID returns six hexadecimal digits.
 func newID() string {

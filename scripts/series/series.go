@@ -39,7 +39,12 @@ func (p Patch) SHA256() string {
 }
 
 // Class returns the patch's Class trailer: feature, generated, fix, perf or test.
-func (p Patch) Class() string { return first(p.Trailers["Class"]) }
+func (p Patch) Class() string {
+	if classes := p.Trailers["Class"]; len(classes) > 0 {
+		return classes[0]
+	}
+	return ""
+}
 
 // Paths returns every path that the patch touches, once.
 func (p Patch) Paths() []string {
@@ -54,13 +59,6 @@ func (p Patch) Paths() []string {
 		}
 	}
 	return paths
-}
-
-func first(s []string) string {
-	if len(s) == 0 {
-		return ""
-	}
-	return s[0]
 }
 
 // List reads the order list in dir: one name a line, # starts a comment.

@@ -54,7 +54,7 @@ func (a *App) onChain(ctx context.Context, verb string, build []progress.Task, d
 	stock := programImage(stockProvisionerImage, provisionerProgram, a.WS.StockComponents())
 	build = append([]progress.Task{{Name: "build the stock provisioner", Do: a.buildStockProvisioner}}, build...)
 	defer func() { err = errors.Join(err, a.Down(context.WithoutCancel(ctx))) }()
-	if err := a.up(ctx, &cluster.Options{DefaultNodes: e2eNodes, Images: []node.Image{stock}}, referenceDriver, build...); err != nil {
+	if err := a.Up(ctx, &cluster.Options{DefaultNodes: e2eNodes, Images: []node.Image{stock}}, referenceDriver, build...); err != nil {
 		return err
 	}
 	st, err := cluster.StatusOf(a.WS)

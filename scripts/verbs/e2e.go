@@ -82,7 +82,7 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	if !before && !o.Keep {
 		defer func() { err = errors.Join(err, a.Down(context.WithoutCancel(ctx))) }()
 	}
-	if err := a.up(ctx, &o.Cluster, driver, build...); err != nil {
+	if err := a.Up(ctx, &o.Cluster, driver, build...); err != nil {
 		return err
 	}
 	st, err := cluster.StatusOf(a.WS)

@@ -19,7 +19,7 @@ func upCommand(a *App) *cobra.Command {
 It assembles the source, applies each series, builds the components and what a node
 needs, and runs upstream's hack/local-up-cluster.sh, with the gates of feature-gates.yaml.
 A cluster that runs the same already is left alone. It ends with the lines to paste.`,
-		"  capacityv2 up --nodes 3 --driver reference", func(ctx context.Context) error { return a.Up(ctx, options, driver) })
+		"  capacityv2 up --nodes 3 --driver reference", func(ctx context.Context) error { return a.Up(ctx, &options, driver) })
 	clusterFlags(c, &options)
 	c.Flags().StringVar(&driver, "driver", "", "reference: install the reference CSI driver with the patched external-provisioner")
 	return c
@@ -34,13 +34,8 @@ func clusterFlags(c *cobra.Command, o *cluster.Options) {
 
 // Up applies the series, builds the components, and brings up a local cluster, with a
 // driver unless that is "". Gates that are not chosen are those of feature-gates.yaml.
-func (a *App) Up(ctx context.Context, options cluster.Options, driver string) error {
-	return a.up(ctx, &options, driver)
-}
-
-// up is [App.Up] with more to do before the cluster starts. That may add images to the
-// options.
-func (a *App) up(ctx context.Context, options *cluster.Options, driver string, further ...progress.Task) error {
+// What further does before the cluster starts may add images to the options.
+func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, further ...progress.Task) error {
 	if err := checkDriver(driver); err != nil {
 		return err
 	}
