@@ -17,6 +17,7 @@ import (
 
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -148,7 +149,7 @@ func (s Stamp) Ldflags() string {
 	if !ok {
 		return ""
 	}
-	flags := []string{"-s", "-w"}
+	flags := []string{toolchain.Strip}
 	for _, v := range p.variables(s) {
 		flags = append(flags, "-X", v)
 	}

@@ -75,5 +75,5 @@ func (a *App) buildStockProvisioner(ctx context.Context, s *progress.Step) error
 	if err := base.AddWorktree(ctx, gitrepo.Open(p.Tree(), s.Log), dir, base.Ref); err != nil {
 		return err
 	}
-	return toolchain.BuildFor(ctx, dir, a.WS.StockComponents(), "-s -w", []string{"GOWORK=off"}, s.Log, "./cmd/"+provisionerProgram)
+	return toolchain.BuildFor(ctx, dir, a.WS.StockComponents(), toolchain.Strip, []string{"GOWORK=off"}, s.Log, "./cmd/"+provisionerProgram)
 }

@@ -101,7 +101,7 @@ func (a *App) buildDriver(ctx context.Context, s *progress.Step) error {
 	if err := release.BuildComponents(ctx, a.WS, workspace.ExternalProvisioner, s.Log, a.WS.Components(), provisionerProgram); err != nil {
 		return err
 	}
-	return toolchain.Build(ctx, filepath.Join(a.WS.Root, "test-e2e"), a.WS.Components(), "-s -w", s.Log, "./driver/cmd/"+driverProgram)
+	return toolchain.Build(ctx, filepath.Join(a.WS.Root, "test-e2e"), a.WS.Components(), s.Log, "./driver/cmd/"+driverProgram)
 }
 
 // installDriver applies the manifests of the driver and waits until it runs on all

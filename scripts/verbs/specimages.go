@@ -30,13 +30,13 @@ func (a *App) buildSpecs(ctx context.Context, s *progress.Step) error {
 	for _, name := range mockPrograms {
 		packages = append(packages, "./mock/"+name)
 	}
-	if err := toolchain.Build(ctx, e2e, a.WS.Components(), "-s -w", s.Log, packages...); err != nil {
+	if err := toolchain.Build(ctx, e2e, a.WS.Components(), s.Log, packages...); err != nil {
 		return err
 	}
-	if err := toolchain.Build(ctx, a.WS.Tree(), a.WS.Components(), "-s -w", s.Log, "./test/images/agnhost"); err != nil {
+	if err := toolchain.Build(ctx, a.WS.Tree(), a.WS.Components(), s.Log, "./test/images/agnhost"); err != nil {
 		return err
 	}
-	return toolchain.BuildTest(ctx, e2e, filepath.Join(a.WS.Components(), specProgram), "-s -w", s.Log, "./suite")
+	return toolchain.BuildTest(ctx, e2e, filepath.Join(a.WS.Components(), specProgram), s.Log, "./suite")
 }
 
 // specImages are images under the names that upstream's specs ask for. The provisioner
