@@ -1,11 +1,12 @@
 package base
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"capacityv2.internal/scripts/files"
 )
 
 const workspaceFile = "go.work"
@@ -22,11 +23,7 @@ func addWorkspace(tree, folder string) error {
 		if err != nil {
 			return err
 		}
-		to := filepath.Join(tree, name)
-		if old, err := os.ReadFile(to); err == nil && bytes.Equal(old, b) {
-			continue
-		}
-		if err := os.WriteFile(to, b, 0o644); err != nil {
+		if _, err := files.Update(filepath.Join(tree, name), b); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -71,18 +72,10 @@ func loadState(ws workspace.Workspace) (*state, error) {
 // save replaces the state file in one step: a half-written one would hide what
 // has to be taken away.
 func (st *state) save(ws workspace.Workspace) error {
-	b, err := json.MarshalIndent(st, "", "  ")
-	if err != nil {
-		return err
-	}
 	if err := os.MkdirAll(ws.Cluster(), 0o755); err != nil {
 		return err
 	}
-	tmp := statePath(ws) + ".new"
-	if err := os.WriteFile(tmp, append(b, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(tmp, statePath(ws))
+	return files.WriteJSON(statePath(ws), st)
 }
 
 // groupPrefix is how the control groups of all clusters begin.

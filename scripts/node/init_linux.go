@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/run"
 )
@@ -54,12 +55,8 @@ func (s *Spec) Start(dir, verb string) (cmd *exec.Cmd, gate *os.File, err error)
 
 // write writes the spec into the node's folder and returns the file.
 func (s *Spec) write() (string, error) {
-	b, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return "", err
-	}
 	file := s.Node.Path("spec.json")
-	return file, os.WriteFile(file, b, 0o644)
+	return file, files.WriteJSON(file, s)
 }
 
 // told waits for the word to go on. Where the gate was closed without it, who

@@ -4,7 +4,6 @@
 package overrides
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/series"
 )
@@ -84,10 +84,8 @@ func WriteList(path string, modules []string) error {
 		return err
 	}
 	b = append([]byte(listHeader), b...)
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, b) {
-		return nil
-	}
-	return os.WriteFile(path, b, 0o644)
+	_, err = files.Update(path, b)
+	return err
 }
 
 func names(modules []string) string {

@@ -5,13 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -124,11 +124,4 @@ func (b built) record(out, file, inputs string) error {
 	return nil
 }
 
-func (b built) write(out string) error {
-	data, err := json.MarshalIndent(b, "", "  ")
-	if err != nil {
-		return err
-	}
-	tmp := filepath.Join(out, builtFile+".tmp")
-	return errors.Join(os.WriteFile(tmp, data, 0o644), os.Rename(tmp, filepath.Join(out, builtFile)))
-}
+func (b built) write(out string) error { return files.WriteJSON(filepath.Join(out, builtFile), b) }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/progress"
 )
 
@@ -33,8 +34,6 @@ func Write(path, by, content string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if updated == string(text) {
-		return nil
-	}
-	return os.WriteFile(path, []byte(updated), 0o644)
+	_, err = files.Update(path, []byte(updated))
+	return err
 }

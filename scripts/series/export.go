@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
 )
@@ -155,12 +156,11 @@ func (e Exported) write(dir string) ([]string, error) {
 	var names, changed []string
 	keep := map[string]bool{}
 	put := func(name string, b []byte) error {
-		path := filepath.Join(dir, name)
-		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, b) {
-			return nil
+		written, err := files.Update(filepath.Join(dir, name), b)
+		if written {
+			changed = append(changed, name)
 		}
-		changed = append(changed, name)
-		return os.WriteFile(path, b, 0o644)
+		return err
 	}
 	for _, p := range e.Patches {
 		names = append(names, p.Name)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/section"
 )
 
@@ -33,10 +34,7 @@ func WriteTable(dir string, targets []string, target string, found []Count) erro
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	all[target] = found
-	if content, err = json.MarshalIndent(all, "", "  "); err != nil {
-		return err
-	}
-	if err := os.WriteFile(file, append(content, '\n'), 0o644); err != nil {
+	if err := files.WriteJSON(file, all); err != nil {
 		return err
 	}
 	return section.Write(filepath.Join(dir, page), "make nightly ONLY=e2e", table(targets, all))

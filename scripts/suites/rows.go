@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
 )
@@ -122,9 +123,5 @@ func ReadRows(path string) (map[string]Row, error) {
 // WriteRows writes the rows as JSON, sorted by folder.
 func WriteRows(path string, rows map[string]Row) error {
 	list := slices.SortedFunc(maps.Values(rows), func(a, b Row) int { return strings.Compare(a.Folder, b.Folder) })
-	content, err := json.MarshalIndent(list, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(content, '\n'), 0o644)
+	return files.WriteJSON(path, list)
 }

@@ -1,0 +1,30 @@
+// Package files writes files that programs read, or that are compared with others.
+package files
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+)
+
+// Update writes content to the file at path, unless that is what it has.
+func Update(path string, content []byte) (changed bool, err error) {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
+		return false, nil
+	}
+	return true, os.WriteFile(path, content, 0o644)
+}
+
+// WriteJSON replaces the file at path by v, indented. It does so in one step: nobody
+// finds a half-written one.
+func WriteJSON(path string, v any) error {
+	content, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	tmp := path + ".new"
+	if err := os.WriteFile(tmp, append(content, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(tmp, path)
+}
