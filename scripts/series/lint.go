@@ -28,7 +28,7 @@ var (
 	fileName = regexp.MustCompile(`^\d{4}-[A-Za-z0-9._-]+\.patch$`)
 	// generatorCommand is one of upstream's scripts, or what it runs.
 	generatorCommand = regexp.MustCompile(`hack/[\w-]+\.sh|go (run|test) |make `)
-	sentences        = regexp.MustCompile(`[.!?:](\s|$)`)
+	sentences        = regexp.MustCompile(`[.!?](\s|$)`)
 )
 
 // Lint checks the series in dir without a source tree. All findings are joined.
@@ -129,7 +129,7 @@ func lintPatch(p Patch) []error {
 			bad("KEP, Class, Upstream, Drop-When, Proven-By", "unknown trailer %s", name)
 		}
 	}
-	if n := len(sentences.FindAllString(p.Body, -1)); n < 2 || n > 14 {
+	if n := len(sentences.FindAllString(p.Body, -1)); n < 2 || n > 10 {
 		bad("a body of two to ten sentences that says why", "the body has %d sentences", n)
 	}
 	if p.Class() == "generated" && !generatorCommand.MatchString(p.Body) {

@@ -102,6 +102,8 @@ func TestLintCommits(t *testing.T) {
 		"an unknown trailer": {strings.TrimSpace(message("a: x", "feature")) + "\nCarry-Of: x\n", map[string]string{"pkg/a/x.go": "package a\n"}, nil, []string{"unknown trailer Carry-Of"}},
 		"no body": {"a: x\n\n" + message("", "feature")[strings.Index(message("", "feature"), "KEP:"):], map[string]string{"pkg/a/x.go": "package a\n"}, nil,
 			[]string{"the body has 0 sentences"}},
+		"a long body": {strings.Replace(message("a: x", "feature"), "Say why in one sentence.", strings.Repeat("Say: why.\n", 10), 1), map[string]string{"pkg/a/x.go": "package a\n"}, nil,
+			[]string{"the body has 11 sentences"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			repo, dir := exported(t)
