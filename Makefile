@@ -32,7 +32,7 @@ help: ## List the verbs
 	@echo "  BASE=v…             rebase: the base to move to"
 	@echo "  FORECAST=1          rebase: only tell what would happen to each patch"
 	@echo "  SCOPE=all           codegen: run every generator"
-	@echo "  PLATFORMS=LIST      release: such as linux/amd64,linux/arm64; this machine's"
+	@echo "  PLATFORMS=LIST      release: such as linux/amd64,linux/arm64 (default: this machine's)"
 	@echo "  AGAINST=DIR         release-verify: dist/ of another checkout to compare with"
 	@echo "  FORCE=1             clean: remove even work of yours"
 
@@ -54,7 +54,7 @@ upstream-suites: ## Upstream's own integration suites with the gate off and on, 
 fails-without: ## The integration tests fail with the gate off and on the stock server
 	@$(CAPACITYV2) fails-without $(if $(SUITE),--suite='$(SUITE)')
 
-nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, test-stress, e2e, fuzz tests
+nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, test-stress, e2e, smoke, fuzz tests
 	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(ONLY)') $(if $(PODS),--pods=$(PODS)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME))
 
 e2e: ## Bring up a cluster, run the end-to-end tests on it, ours and upstream's, end it

@@ -25,8 +25,8 @@ func nightlyCommand(a *App) *cobra.Command {
 	var o NightlyOptions
 	c := verb("nightly", "Run what takes too long for every change", `
 These are its parts: prove, upstream-suites, fails-without, test-stress, e2e (all specs, on
-all targets), smoke (the benchmarks once) and fuzz. A part that fails does not stop the
-next ones.`, "  capacityv2 nightly --only 'prove|fuzz' --fuzz-time 1m", func(ctx context.Context) error { return a.Nightly(ctx, o) })
+all targets), smoke (the quick benchmarks once) and fuzz. A part that fails does not stop
+the next ones.`, "  capacityv2 nightly --only 'prove|fuzz' --fuzz-time 1m", func(ctx context.Context) error { return a.Nightly(ctx, o) })
 	patternFlag(c, &o.Only, "only", "only the parts that match")
 	c.Flags().DurationVar(&o.FuzzTime, "fuzz-time", 10*time.Minute, "how long each fuzz test runs")
 	c.Flags().IntVar(&o.Pods, "pods", 2000, "number of pods for each policy in the stress test")

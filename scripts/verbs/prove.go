@@ -21,8 +21,7 @@ import (
 func proveCommand(a *App) *cobra.Command {
 	var o ProveOptions
 	c := verb("prove", "Check that each patch is needed: the test that its Proven-By names fails without it", `
-Patches after it that cannot do without it are left out as well. A test that passes all the
-same is an error.`, "  capacityv2 prove --patch 0023", func(ctx context.Context) error { return a.Prove(ctx, o) })
+Both runs leave out the later patches. A test that passes without the patch is an error.`, "  capacityv2 prove --patch 0023", func(ctx context.Context) error { return a.Prove(ctx, o) })
 	patternFlag(c, &o.Patch, "patch", "only patches whose file name matches")
 	c.Flags().StringVar(&o.Since, "since", "", "only patches that differ from those of this commit")
 	return c
