@@ -16,7 +16,9 @@ var Targets = []string{"gate-off", "stock"}
 // Verdict is what a test has to do without the change.
 type Verdict string
 
-// The verdicts. A test that is NotRun is left out of the runs on that target.
+// The verdicts. End-to-end specs that are NotRun are left out. An integration suite whose
+// tests are all NotRun does not run on that target; other NotRun tests run, and their
+// outcome does not count.
 const (
 	Fails  Verdict = "fails"
 	Passes Verdict = "passes"
