@@ -8,10 +8,9 @@ import (
 
 var policies = []config.CapacityReservationPolicy{config.InFlightCapacityReservation, config.ObjectCapacityReservation}
 
-// ForEachPolicy runs a test with each policy of capacityReservation beside each other
-// and beside other tests, which saves time because a control plane mostly waits. What
-// differs, the test says. It must not read metrics or change feature gates: they are
-// global in a process.
+// ForEachPolicy runs a test for each policy of capacityReservation, in parallel with other
+// tests: a control plane mostly waits. Where the policies differ, the test says so. It
+// must not read metrics or change feature gates, which are global in a process.
 func ForEachPolicy(t *testing.T, test func(t *testing.T, options Options)) {
 	t.Helper()
 	t.Parallel()
