@@ -21,7 +21,7 @@ func testStressCommand(a *App) *cobra.Command {
 	var o StressOptions
 	c := verb("test-stress", "Run thousands of pods against the reservation of capacity, with faults and the race detector", `
 An oracle checks every decision. The driver, bindings, the scheduler and the API server
-fail on the way. The seed is printed first, so that a run can be repeated. With 10000 pods
+are made to fail. The seed is printed first, so that a run can be repeated. With 10000 pods
 or more, it writes docs/benchmarks/stress.md.`,
 		"  capacityv2 test-stress --pods 500 --seed 7", func(ctx context.Context) error { return a.TestStress(ctx, o) })
 	c.Flags().IntVar(&o.Pods, "pods", 10000, "number of pods for each policy")
