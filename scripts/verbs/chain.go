@@ -1,9 +1,11 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
+	"regexp"
 
 	"github.com/spf13/cobra"
 
@@ -20,23 +22,23 @@ import (
 const stockProvisionerImage = "capacityv2.internal/csi-provisioner:stock"
 
 func chainCommand(a *App) *cobra.Command {
-	var only string
+	var only *regexp.Regexp
 	c := verb("chain", "Measure scheduler, provisioner and reference driver together, and write docs/benchmarks/chain.md", `
 It brings up a cluster of three nodes, replaces its scheduler for each scenario, and takes
 over an hour. What has been measured is written at once, and stays when another part is
 measured.`, "  capacityv2 chain --only '^tight/InFlight'", func(ctx context.Context) error { return a.Chain(ctx, only) })
-	c.Flags().StringVar(&only, "only", "", "only what matches this regular expression, by SCENARIO/SCHEDULER/PROVISIONER as in the report")
+	patternFlag(c, &only, "only", "only those whose name, SCENARIO/SCHEDULER/PROVISIONER as in the report, matches")
 	return c
 }
 
 // Chain measures scheduler, provisioner and driver together on a cluster of its own,
-// and writes docs/benchmarks/chain.md. only is a regular expression for the names of
-// scenarios; the results of the others stay.
-func (a *App) Chain(ctx context.Context, only string) error {
+// and writes docs/benchmarks/chain.md. only is for the names of scenarios (nil: all); the
+// results of the others stay.
+func (a *App) Chain(ctx context.Context, only *regexp.Regexp) error {
 	return a.onChain(ctx, "chain", nil, func(st cluster.Status) error {
 		return a.do(ctx, "chain", progress.Task{Name: "scenarios", Do: func(ctx context.Context, s *progress.Step) error {
 			env := []string{"KUBECONFIG=" + st.Kubeconfig, "COMPONENTS=" + st.Components, "CLUSTER_GROUP=" + st.Group, "CHAIN_LOGS=" + a.WS.Logs(),
-				"CHAIN_ONLY=" + only, "CHAIN_REPORT=" + filepath.Join(a.benchmarks(), "chain.md")}
+				"CHAIN_ONLY=" + cmp.Or(only, everything).String(), "CHAIN_REPORT=" + filepath.Join(a.benchmarks(), "chain.md")}
 			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, a.Out, "-count=1", "-timeout", "3h", "-v", "-run", "^TestChain$", "./chain")
 		}})
 	})

@@ -24,7 +24,7 @@ func failsWithoutCommand(a *App) *cobra.Command {
 It compares what each test does with test-integration/fails-without.yaml, and writes the
 table of test-integration/README.md. A test that passes where it has to fail is an error.`,
 		"  capacityv2 fails-without --suite api", func(ctx context.Context) error { return a.FailsWithout(ctx, suite) })
-	patternFlag(c, &suite, "suite", "only those whose folder in test-integration matches")
+	patternFlag(c, &suite, "suite", "only suites whose folder in test-integration matches")
 	return c
 }
 

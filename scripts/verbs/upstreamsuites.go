@@ -23,7 +23,7 @@ func upstreamSuitesCommand(a *App) *cobra.Command {
 All of them take hours. The report keeps the results of the others, so that suites can be
 run one by one.`,
 		"  capacityv2 upstream-suites --suite scheduler/queueing", func(ctx context.Context) error { return a.UpstreamSuites(ctx, suite) })
-	patternFlag(c, &suite, "suite", "only those whose folder in test/integration matches")
+	patternFlag(c, &suite, "suite", "only suites whose folder in test/integration matches")
 	return c
 }
 
