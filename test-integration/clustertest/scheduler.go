@@ -216,6 +216,19 @@ func (c *Cluster) WaitForScheduler() {
 	c.unseen = false
 }
 
+// WaitForVolume waits until the scheduler knows the volume of a claim as it is now.
+func (c *Cluster) WaitForVolume(claim string) {
+	c.Helper()
+	now := c.Volume(claim)
+	c.Eventually(func(context.Context) error {
+		seen, err := c.scheduler.informers.Core().V1().PersistentVolumes().Lister().Get(now.Name)
+		if err == nil && seen.ResourceVersion != now.ResourceVersion {
+			err = fmt.Errorf("the scheduler knows version %s of volume %s, want %s", seen.ResourceVersion, now.Name, now.ResourceVersion)
+		}
+		return err
+	})
+}
+
 // known checks that all objects have been seen.
 func known[T any](all []T, seen []*T, name func(*T) string) error {
 	names := sets.New[string]()

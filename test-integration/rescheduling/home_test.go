@@ -109,6 +109,7 @@ func testAffinityBeforeCordon(t *testing.T, options clustertest.Options) {
 	c.DeletePod(app)
 	_, err := c.Client().CoreV1().PersistentVolumes().Patch(c, c.Volume("data-app-0").Name, types.MergePatchType, []byte(`{"spec": {"nodeAffinity": null}}`), metav1.PatchOptions{})
 	c.ExpectNoError(err, "unset node affinity")
+	c.WaitForVolume("data-app-0")
 	c.CreatePod(preferring(app, "node-2"))
 	c.ExpectNode(app.Name, "node-1")
 	data.expectUntouched(c)
