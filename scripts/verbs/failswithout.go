@@ -100,7 +100,7 @@ func (a *App) FailsWithout(ctx context.Context, folder *regexp.Regexp) error {
 func (a *App) runWithout(ctx context.Context, folder, target string, s *progress.Step) (toolchain.TestResult, error) {
 	var raw bytes.Buffer
 	env := append(a.integrationEnv(), "CAPACITYV2_TARGET="+target)
-	if err := toolchain.TestJSON(ctx, filepath.Join(a.WS.Root, "test-integration"), env, s.Log, &raw, "-count=1", "-timeout", "90m", "./"+folder); err != nil {
+	if err := toolchain.TestJSON(ctx, filepath.Join(a.WS.Root, "test-integration"), env, s.Log, &raw, "-count=1", "-parallel", sideBySide, "-timeout", "90m", "./"+folder); err != nil {
 		return toolchain.TestResult{}, err
 	}
 	result, err := toolchain.ReadTestResult(&raw)

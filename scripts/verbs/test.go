@@ -124,9 +124,12 @@ func (a *App) integrationEnv() []string {
 	return []string{a.binPath(), "STOCK_KUBE_APISERVER=" + filepath.Join(a.WS.StockComponents(), "kube-apiserver")}
 }
 
-// testIntegration runs all suites with one command, more packages and tests side by side
-// than the machine has processors: they wait more than they compute. Upstream's runs with
-// the gate off and on.
+// sideBySide is how many integration tests run at the same time: more than the machine
+// has processors, because they wait more than they compute.
+var sideBySide = strconv.Itoa(2 * runtime.NumCPU())
+
+// testIntegration runs all suites with one command. Upstream's runs with the gate off and
+// on.
 func (a *App) testIntegration(ctx context.Context, s *progress.Step) error {
 	dir, err := os.MkdirTemp("", "overlay")
 	if err != nil {
@@ -137,7 +140,6 @@ func (a *App) testIntegration(ctx context.Context, s *progress.Step) error {
 	if err != nil {
 		return err
 	}
-	sideBySide := strconv.Itoa(2 * runtime.NumCPU())
 	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), a.integrationEnv(), s.Log, a.Out, "-p", sideBySide, "-parallel", sideBySide, "-timeout", "40m", "-overlay", overlay,
 		"./...", "k8s.io/kubernetes/"+schedulingSuite)
 }
