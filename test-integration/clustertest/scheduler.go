@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -224,6 +225,18 @@ func (c *Cluster) WaitForVolume(claim string) {
 		seen, err := c.scheduler.informers.Core().V1().PersistentVolumes().Lister().Get(now.Name)
 		if err == nil && seen.ResourceVersion != now.ResourceVersion {
 			err = fmt.Errorf("the scheduler knows version %s of volume %s, want %s", seen.ResourceVersion, now.Name, now.ResourceVersion)
+		}
+		return err
+	})
+}
+
+// WaitForCapacity waits until the scheduler knows an object with that capacity in bytes.
+func (c *Cluster) WaitForCapacity(bytes int64) {
+	c.Helper()
+	c.Eventually(func(context.Context) error {
+		objects, err := c.scheduler.informers.Storage().V1().CSIStorageCapacities().Lister().List(labels.Everything())
+		if err == nil && !slices.ContainsFunc(objects, func(o *storagev1.CSIStorageCapacity) bool { return o.Capacity != nil && o.Capacity.Value() == bytes }) {
+			err = fmt.Errorf("the scheduler knows %d objects, none with a capacity of %d", len(objects), bytes)
 		}
 		return err
 	})

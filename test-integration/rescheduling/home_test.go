@@ -177,6 +177,7 @@ func testRefusal(t *testing.T, options clustertest.Options) {
 	})
 
 	driver.Publish()
+	c.WaitForCapacity(99 << 30)
 	c.DeletePod(pod)
 	c.CreatePod(pod)
 	c.ExpectNode(app.Name, "node-3")
