@@ -124,9 +124,9 @@ func (a *App) integrationEnv() []string {
 	return []string{a.binPath(), "STOCK_KUBE_APISERVER=" + filepath.Join(a.WS.StockComponents(), "kube-apiserver")}
 }
 
-// sideBySide is how many integration tests run at the same time: more than the machine
-// has processors, because they wait more than they compute.
-var sideBySide = strconv.Itoa(2 * runtime.NumCPU())
+// sideBySide is how many tests of an integration suite run at the same time: more than
+// the machine has processors, because they wait more than they compute.
+var sideBySide = strconv.Itoa(runtime.NumCPU() + 1)
 
 // testIntegration runs all suites with one command. Upstream's runs with the gate off and
 // on.
@@ -140,6 +140,6 @@ func (a *App) testIntegration(ctx context.Context, s *progress.Step) error {
 	if err != nil {
 		return err
 	}
-	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), a.integrationEnv(), s.Log, a.Out, "-p", sideBySide, "-parallel", sideBySide, "-timeout", "40m", "-overlay", overlay,
+	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), a.integrationEnv(), s.Log, a.Out, "-p", strconv.Itoa(2*runtime.NumCPU()), "-parallel", sideBySide, "-timeout", "40m", "-overlay", overlay,
 		"./...", "k8s.io/kubernetes/"+schedulingSuite)
 }
