@@ -54,7 +54,7 @@ upstream-suites: ## Upstream's own integration suites with the gate off and on, 
 fails-without: ## The integration tests fail with the gate off and on the stock server
 	@$(CAPACITYV2) fails-without $(if $(SUITE),--suite='$(SUITE)')
 
-nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, test-stress, e2e, smoke, fuzz tests
+nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, test-stress, e2e, smoke, fuzz
 	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(ONLY)') $(if $(PODS),--pods=$(PODS)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME))
 
 e2e: ## Bring up a cluster, run the end-to-end tests on it, ours and upstream's, end it

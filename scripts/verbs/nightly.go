@@ -132,10 +132,13 @@ func allRan(benchmarks []string, output string) error {
 	return nil
 }
 
-// fuzz runs each fuzz test of the series. The compiler instruments for it, so all
-// that the package imports is compiled once more.
+// fuzz runs upstream's round trips, which fill the types of all API groups at random,
+// and each fuzz test of the series. The compiler instruments for the latter, so all that
+// the package imports is compiled once more.
 func (a *App) fuzz(ctx context.Context, each time.Duration) error {
-	return a.do(ctx, "fuzz", a.apply(progress.Task{Name: "fuzz tests of the series", Do: func(ctx context.Context, s *progress.Step) error {
+	return a.do(ctx, "fuzz", a.apply(progress.Task{Name: "round trips of all API types", Do: func(ctx context.Context, s *progress.Step) error {
+		return toolchain.UnitTest(ctx, a.WS.Tree(), s.Log, a.Out, []string{"-timeout", "20m"}, "./pkg/api/testing")
+	}}, progress.Task{Name: "fuzz tests of the series", Do: func(ctx context.Context, s *progress.Step) error {
 		patches, err := series.Read(a.WS.Series())
 		if err != nil {
 			return err
