@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/workspace"
 )
 
 // Refs of ours in the tree's repository.
@@ -120,7 +122,7 @@ func commit(ctx context.Context, repo gitrepo.Repo, o Options) error {
 	if err := writeInfo(repo.Dir, "attributes", "* -text\n"); err != nil {
 		return err
 	}
-	if err := writeInfo(repo.Dir, "exclude", "/"+workspaceFile+"\n/"+workspaceFile+".sum\n"); err != nil {
+	if err := writeInfo(repo.Dir, "exclude", "/"+strings.Join(workspace.GoWorkFiles, "\n/")+"\n"); err != nil {
 		return err
 	}
 	if err := repo.Git(ctx, "add", "--all", "--force", "."); err != nil {
@@ -186,7 +188,7 @@ func AddWorktree(ctx context.Context, repo gitrepo.Repo, dir, rev string) error 
 	if err := repo.Git(ctx, "worktree", "add", "--quiet", "--force", "--detach", dir, rev); err != nil {
 		return err
 	}
-	if tracked, err := repo.Output(ctx, "ls-files", "--", workspaceFile); err != nil || tracked != "" {
+	if tracked, err := repo.Output(ctx, "ls-files", "--", workspace.GoWork); err != nil || tracked != "" {
 		return err
 	}
 	return addWorkspace(dir, repo.Dir)

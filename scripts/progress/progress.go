@@ -67,6 +67,12 @@ func (s *Step) Sayf(format string, args ...any) {
 	fmt.Fprintf(s.Log, "# "+format+"\n", args...)
 }
 
+// Beside creates a log beside that of the step, for work that runs side by side with
+// other work of the same step. The caller closes it.
+func (s *Step) Beside(name string) (*os.File, error) {
+	return os.Create(strings.TrimSuffix(s.LogPath, ".log") + "-" + name + ".log")
+}
+
 var unsafeInName = regexp.MustCompile(`[^a-z0-9.+]+`)
 
 // run runs t as step n of total. Its error is returned with the path of the step's

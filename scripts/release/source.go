@@ -95,9 +95,6 @@ func repack(ctx context.Context, tarball string, w io.Writer, date time.Time) er
 // seriesTarball holds the broken-out series of every upstream project.
 const seriesTarball = "capacityv2-series.tar.gz"
 
-// workspaceFiles are those with which a tree compiles against other trees.
-var workspaceFiles = []string{"go.work", "go.work.sum"}
-
 // packSeries writes patches/ and feature-gates.yaml: the listed patches with
 // their lists, what an applier checks them with, and the workspaces without which
 // the trees do not compile. Other files (an editor's, a rejected hunk) are not part
@@ -117,7 +114,7 @@ func packSeries(ctx context.Context, ws workspace.Workspace, v Version, out stri
 		err = errors.Join(
 			t.AddFiles(path.Join(top, "patches", p.Name), p.Series(), slices.Concat(patches, []string{series.ListName, workspace.ProjectFile})),
 			t.AddOptional(path.Join(top, "patches", p.Name), p.Series(), []string{series.LockName, filepath.Base(revisionFile(ws)), "README.md"}),
-			t.AddOptional(path.Join(top, "staging-overrides", p.Name), p.Workspace(), workspaceFiles))
+			t.AddOptional(path.Join(top, "staging-overrides", p.Name), p.Workspace(), workspace.GoWorkFiles))
 		if err != nil {
 			return Artefact{}, err
 		}

@@ -2,8 +2,6 @@ package release
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -85,16 +83,11 @@ func TreeStamp(ctx context.Context, project, tree string, v Version) (Stamp, err
 
 // readWorkspace reads what the tree's go.work adds to the build.
 func (s *Stamp) readWorkspace(ctx context.Context, tree string) error {
-	hash := sha256.New()
-	for _, name := range workspaceFiles {
-		b, err := os.ReadFile(filepath.Join(tree, name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		fmt.Fprintf(hash, "%s %d\n%s", name, len(b), b)
+	var err error
+	if s.workspace, err = workspace.HashGoWork(tree); err != nil {
+		return err
 	}
-	s.workspace = hex.EncodeToString(hash.Sum(nil))
-	path := filepath.Join(tree, workspaceFiles[0])
+	path := filepath.Join(tree, workspace.GoWork)
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -39,7 +38,7 @@ func (r Runner) run(ctx context.Context, suite Suite, gateOn bool, s *progress.S
 	if gateOn {
 		gate = "on"
 	}
-	log, err := os.Create(strings.TrimSuffix(s.LogPath, ".log") + "-" + gate + ".log")
+	log, err := s.Beside(gate)
 	if err != nil {
 		return result, err
 	}

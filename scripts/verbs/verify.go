@@ -2,12 +2,7 @@ package verbs
 
 import (
 	"context"
-	"crypto/sha256"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -128,12 +123,9 @@ func (a *App) verifyInputs(ctx context.Context, p workspace.Project, log io.Writ
 		}
 		inputs = append(inputs, tree)
 	}
-	for _, name := range []string{"go.work", "go.work.sum"} {
-		content, err := os.ReadFile(filepath.Join(p.Workspace(), name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		inputs = append(inputs, fmt.Sprintf("%s %x", name, sha256.Sum256(content)))
+	hash, err := workspace.HashGoWork(p.Workspace())
+	if err != nil {
+		return nil, err
 	}
-	return inputs, nil
+	return append(inputs, hash), nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
@@ -19,14 +18,8 @@ type checker struct {
 	record record
 }
 
-// prefix checks p, whose number is n, and reports whether that was done before. What
-// the programs print comes into a log of its own.
-func (c checker) prefix(ctx context.Context, p series.Prefix, n, logPath string, s *progress.Step) (before bool, err error) {
-	log, err := os.Create(logPath)
-	if err != nil {
-		return false, err
-	}
-	defer log.Close()
+// prefix checks p, whose number is n, and reports whether that was done before.
+func (c checker) prefix(ctx context.Context, p series.Prefix, n string, log io.Writer, s *progress.Step) (before bool, err error) {
 	fmt.Fprintf(log, "# %s %s\n", n, p.Subject)
 	work := gitrepo.Open(c.dir, log)
 	if err := work.Git(ctx, "checkout", "--quiet", "--force", "--detach", p.Commit); err != nil {

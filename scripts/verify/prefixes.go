@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -60,10 +59,14 @@ func Prefixes(ctx context.Context, repo gitrepo.Repo, o Options, s *progress.Ste
 		group.Go(func() error {
 			for i := range next {
 				// A step checks several projects.
-				log := fmt.Sprintf("%s-%s-%d.log", strings.TrimSuffix(s.LogPath, ".log"), filepath.Base(o.Dir), i+1)
-				before, err := c.prefix(ctx, prefixes[i], fmt.Sprintf("%d/%d", i+1, len(prefixes)), log, s)
+				log, err := s.Beside(fmt.Sprintf("%s-%d", filepath.Base(o.Dir), i+1))
 				if err != nil {
-					return fmt.Errorf("patch %d of the series, %q: %w (log: %s)", i+1, prefixes[i].Subject, err, log)
+					return err
+				}
+				before, err := c.prefix(ctx, prefixes[i], fmt.Sprintf("%d/%d", i+1, len(prefixes)), log, s)
+				log.Close()
+				if err != nil {
+					return fmt.Errorf("patch %d of the series, %q: %w (log: %s)", i+1, prefixes[i].Subject, err, log.Name())
 				}
 				if before {
 					known.Add(1)
