@@ -28,7 +28,7 @@ type Options struct {
 }
 
 // workers is how many prefixes are checked side by side: some of their tests only wait.
-const workers = 2
+const workers = 4
 
 // Prefixes builds, vets and tests, after each patch, the packages that it touches,
 // unless the same was done before.
