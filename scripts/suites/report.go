@@ -13,7 +13,8 @@ const head = `# Upstream's own suites
 Written by ` + "`make upstream-suites`" + `: upstream's integration suites that see the scheduler, volumes or the
 types of group storage, with the feature gate off and on. Subtests count as tests. Each row
 names the tree that it ran on, by the beginning of its hash: that of the series as it is here
-is ` + "`appliedTree`" + ` in ` + "`patches/kubernetes/tree.lock`" + `. Times leave out compiling; both gates run side by side, on %s.
+is ` + "`appliedTree`" + ` in ` + "`patches/kubernetes/tree.lock`" + `. Times leave out compiling; two suites run side by side, each with both
+gates, on %s.
 
 | suite in ` + "`test/integration`" + ` | gate | tests | passed | failed | skipped | time | tree |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -22,9 +24,36 @@ type Runner struct {
 	Env []string
 }
 
-// Run runs a suite with the gate off and on, side by side because both mostly wait.
-// Tests that fail are no error: the results say so.
-func (r Runner) Run(ctx context.Context, suite Suite, s *progress.Step) (off, on toolchain.TestResult, err error) {
+// workers is how many suites run side by side, each with the gate off and on: most of
+// their tests wait more than they compute.
+const workers = 2
+
+// Run runs suites with the gate off and on, and calls done for each that has ended, one
+// at a time. Tests that fail are no error: the results say so.
+func (r Runner) Run(ctx context.Context, suites []Suite, s *progress.Step, done func(suite Suite, off, on toolchain.TestResult) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(workers)
+	var mu sync.Mutex
+	for i, suite := range suites {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			s.Sayf("%d/%d %s", i+1, len(suites), suite.Folder)
+			off, on, err := r.both(ctx, suite, s)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			return done(suite, off, on)
+		})
+	}
+	return group.Wait()
+}
+
+// both runs a suite with the gate off and on.
+func (r Runner) both(ctx context.Context, suite Suite, s *progress.Step) (off, on toolchain.TestResult, err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { off, err = r.run(ctx, suite, false, s); return err })
 	group.Go(func() (err error) { on, err = r.run(ctx, suite, true, s); return err })
@@ -38,17 +67,18 @@ func (r Runner) run(ctx context.Context, suite Suite, gateOn bool, s *progress.S
 	if gateOn {
 		gate = "on"
 	}
-	log, err := s.Beside(gate)
+	title := suite.Folder + ", gate " + gate
+	log, err := s.Beside(strings.ReplaceAll(suite.Folder, "/", "-") + "-" + gate)
 	if err != nil {
 		return result, err
 	}
 	defer log.Close()
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("gate %s: %w (log: %s)", gate, err, log.Name())
+			err = fmt.Errorf("%s: %w (log: %s)", title, err, log.Name())
 		}
 	}()
-	fmt.Fprintf(s.Log, "# gate %s: see %s\n", gate, log.Name())
+	fmt.Fprintf(s.Log, "# %s: see %s\n", title, log.Name())
 	pkg := "./test/integration/" + suite.Folder
 	args := []string{"-count=1", "-timeout", "90m"}
 	tmp, err := os.MkdirTemp("", "suite")
@@ -78,9 +108,9 @@ func (r Runner) run(ctx context.Context, suite Suite, gateOn bool, s *progress.S
 	if result, err = read(raw.Bytes(), gateOn); err != nil {
 		return result, err
 	}
-	s.Sayf("gate %s: %d tests, %d passed, %d skipped", gate, len(result.Tests), result.Count(toolchain.Passed), result.Count(toolchain.Skipped))
+	s.Sayf("%s: %d tests, %d passed, %d skipped", title, len(result.Tests), result.Count(toolchain.Passed), result.Count(toolchain.Skipped))
 	for _, name := range result.Failures() {
-		s.Sayf("gate %s: FAIL %s", gate, name)
+		s.Sayf("%s: FAIL %s", title, name)
 	}
 	return result, nil
 }

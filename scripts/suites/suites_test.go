@@ -142,12 +142,12 @@ func TestErrorsNameTheGate(t *testing.T) {
 	for _, gateOn := range []bool{false, true} {
 		var log string
 		err := progress.New(io.Discard, "suites", t.TempDir()).Run(t.Context(), progress.Task{Name: "x", Do: func(ctx context.Context, s *progress.Step) error {
-			log = strings.TrimSuffix(s.LogPath, ".log")
-			_, err := Runner{Tree: tree}.run(ctx, Suite{Folder: "none"}, gateOn, s)
+			log = strings.TrimSuffix(s.LogPath, ".log") + "-x-none"
+			_, err := Runner{Tree: tree}.run(ctx, Suite{Folder: "x/none"}, gateOn, s)
 			return err
 		}})
 		gate := map[bool]string{false: "off", true: "on"}[gateOn]
-		if want := "gate " + gate + ": "; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "(log: "+log+"-"+gate+".log)") {
+		if want := "x/none, gate " + gate + ": "; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "(log: "+log+"-"+gate+".log)") {
 			t.Errorf("got %v, want %q and the log of that run", err, want)
 		}
 	}

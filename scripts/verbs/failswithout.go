@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/specs"
@@ -59,25 +61,32 @@ func (a *App) FailsWithout(ctx context.Context, folder *regexp.Regexp) error {
 	var differ []string
 	var results []toolchain.TestResult
 	for _, suite := range list.Suites {
-		for _, target := range withoutit.Targets {
-			if !folder.MatchString(suite.Folder) || !suite.Runs(target) {
-				continue
-			}
-			tasks = append(tasks, progress.Task{Name: suite.Folder + ", " + target, Do: func(ctx context.Context, s *progress.Step) error {
-				result, err := a.runWithout(ctx, suite.Folder, target, s)
-				if err != nil {
+		targets := slices.DeleteFunc(slices.Clone(withoutit.Targets), func(t string) bool { return !suite.Runs(t) })
+		if !folder.MatchString(suite.Folder) || len(targets) == 0 {
+			continue
+		}
+		tasks = append(tasks, progress.Task{Name: suite.Folder + ", " + strings.Join(targets, " and "), Do: func(ctx context.Context, s *progress.Step) error {
+			outcomes := make([]toolchain.TestResult, len(targets))
+			group, ctx := errgroup.WithContext(ctx)
+			for i, target := range targets {
+				group.Go(func() (err error) {
+					outcomes[i], err = a.runWithout(ctx, suite.Folder, target, s)
 					return err
-				}
-				results = append(results, result)
-				found := list.Check(suite, target, result)
-				s.Sayf("%d tests, %d of them fail", len(result.Tests), len(result.Failures()))
-				for _, d := range found {
-					s.Sayf("%s", d)
+				})
+			}
+			if err := group.Wait(); err != nil {
+				return err
+			}
+			results = append(results, outcomes...)
+			for i, target := range targets {
+				s.Sayf("%s: %d tests, %d of them fail", target, len(outcomes[i].Tests), len(outcomes[i].Failures()))
+				for _, d := range list.Check(suite, target, outcomes[i]) {
+					s.Sayf("%s: %s", target, d)
 					differ = append(differ, fmt.Sprintf("%s, %s: %s (log: %s)", suite.Folder, target, d, s.LogPath))
 				}
-				return nil
-			}})
-		}
+			}
+			return nil
+		}})
 	}
 	if len(tasks) == before {
 		return progress.Refuse(fmt.Sprintf("no suite matches %q", folder), "a regular expression for folders in test-integration", "make fails-without SUITE=api")
@@ -96,16 +105,23 @@ func (a *App) FailsWithout(ctx context.Context, folder *regexp.Regexp) error {
 	}})...)
 }
 
-// runWithout runs the tests of a folder on a target.
-func (a *App) runWithout(ctx context.Context, folder, target string, s *progress.Step) (toolchain.TestResult, error) {
+// runWithout runs the tests of a folder on a target, with a log of its own beside that
+// of the step.
+func (a *App) runWithout(ctx context.Context, folder, target string, s *progress.Step) (result toolchain.TestResult, err error) {
+	log, err := s.Beside(target)
+	if err != nil {
+		return result, err
+	}
+	defer log.Close()
+	fmt.Fprintf(s.Log, "# %s: see %s\n", target, log.Name())
 	var raw bytes.Buffer
 	env := append(a.integrationEnv(), "CAPACITYV2_TARGET="+target)
-	if err := toolchain.TestJSON(ctx, filepath.Join(a.WS.Root, "test-integration"), env, s.Log, &raw, "-count=1", "-parallel", sideBySide, "-timeout", "90m", "./"+folder); err != nil {
-		return toolchain.TestResult{}, err
+	if err := toolchain.TestJSON(ctx, filepath.Join(a.WS.Root, "test-integration"), env, log, &raw, "-count=1", "-parallel", sideBySide, "-timeout", "90m", "./"+folder); err != nil {
+		return result, fmt.Errorf("%s: %w (log: %s)", target, err, log.Name())
 	}
-	result, err := toolchain.ReadTestResult(&raw)
+	result, err = toolchain.ReadTestResult(&raw)
 	if err == nil && result.BuildFailed {
-		err = fmt.Errorf("./%s does not compile", folder)
+		err = fmt.Errorf("./%s does not compile (log: %s)", folder, log.Name())
 	}
 	return result, err
 }

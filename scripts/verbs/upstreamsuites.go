@@ -15,6 +15,7 @@ import (
 
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/suites"
+	"capacityv2.internal/scripts/toolchain"
 )
 
 func upstreamSuitesCommand(a *App) *cobra.Command {
@@ -35,25 +36,23 @@ func (a *App) UpstreamSuites(ctx context.Context, folder *regexp.Regexp) error {
 	if len(selected) == 0 {
 		return progress.Refuse(fmt.Sprintf("no suite matches %q", folder), "one of: "+folders(suites.All), "make upstream-suites SUITE=scheduler/")
 	}
-	runner := suites.Runner{Tree: a.WS.Tree(), Env: []string{a.binPath()}}
 	var rows []suites.Row
-	tasks := a.apply(progress.Task{Name: "build etcd", Do: a.buildEtcd})
-	for _, suite := range selected {
-		tasks = append(tasks, progress.Task{Name: suite.Folder + ", gate off and on", Do: func(ctx context.Context, s *progress.Step) error {
+	return a.do(ctx, "upstream-suites", a.apply(
+		progress.Task{Name: "build etcd", Do: a.buildEtcd},
+		progress.Task{Name: fmt.Sprintf("%d suites, gate off and on", len(selected)), Do: func(ctx context.Context, s *progress.Step) error {
 			tree, err := a.tree(s.Log).Tree(ctx, "HEAD")
 			if err != nil {
 				return err
 			}
-			off, on, err := runner.Run(ctx, suite, s)
-			if err != nil {
-				return err
-			}
-			row := suites.NewRow(suite, tree, off, on)
-			rows = append(rows, row)
-			return a.reportSuite(row)
-		}})
-	}
-	return a.do(ctx, "upstream-suites", append(tasks, progress.Task{Name: "compare", Do: func(context.Context, *progress.Step) error { return suites.Check(rows) }})...)
+			runner := suites.Runner{Tree: a.WS.Tree(), Env: []string{a.binPath()}}
+			return runner.Run(ctx, selected, s, func(suite suites.Suite, off, on toolchain.TestResult) error {
+				row := suites.NewRow(suite, tree, off, on)
+				rows = append(rows, row)
+				return a.reportSuite(row)
+			})
+		}},
+		progress.Task{Name: "compare", Do: func(context.Context, *progress.Step) error { return suites.Check(rows) }},
+	)...)
 }
 
 // reportSuite puts the row of a suite into the report. The others stay.
