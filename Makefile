@@ -49,26 +49,26 @@ test-stress: ## A long randomised test of capacity reservation, with the race de
 	@$(CAPACITYV2) test-stress $(if $(PODS),--pods=$(PODS)) $(if $(SEED),--seed=$(SEED))
 
 upstream-suites: ## Upstream's own integration suites with the gate off and on, and docs/upstream-suites.md
-	@$(CAPACITYV2) upstream-suites $(if $(SUITE),--suite='$(SUITE)')
+	@$(CAPACITYV2) upstream-suites $(if $(SUITE),--suite='$(value SUITE)')
 
 fails-without: ## The integration tests fail with the gate off and on the stock server
-	@$(CAPACITYV2) fails-without $(if $(SUITE),--suite='$(SUITE)')
+	@$(CAPACITYV2) fails-without $(if $(SUITE),--suite='$(value SUITE)')
 
 nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, test-stress, e2e, smoke, fuzz
-	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(ONLY)') $(if $(PODS),--pods=$(PODS)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME))
+	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(value ONLY)') $(if $(PODS),--pods=$(PODS)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME))
 
 e2e: ## Bring up a cluster, run the end-to-end tests on it, ours and upstream's, end it
-	@$(CAPACITYV2) e2e $(CLUSTER) $(if $(TARGET),--target='$(TARGET)') $(if $(FOCUS),--focus='$(FOCUS)') \
+	@$(CAPACITYV2) e2e $(CLUSTER) $(if $(TARGET),--target='$(TARGET)') $(if $(FOCUS),--focus='$(value FOCUS)') \
 		$(if $(ALL),--all) $(if $(PROCS),--procs=$(PROCS)) $(if $(KEEP),--keep)
 
 demo: ## Show the stories of the KEP on a local cluster, before and after, and draw docs/images
 	@$(CAPACITYV2) demo
 
 chain: ## Measure scheduler, provisioner and reference driver together on a cluster, and write docs/benchmarks/chain.md
-	@$(CAPACITYV2) chain $(if $(ONLY),--only='$(ONLY)')
+	@$(CAPACITYV2) chain $(if $(ONLY),--only='$(value ONLY)')
 
 bench: ## Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks
-	@$(CAPACITYV2) bench $(if $(ONLY),--only='$(ONLY)') $(if $(REPORT_ONLY),--report-only)
+	@$(CAPACITYV2) bench $(if $(ONLY),--only='$(value ONLY)') $(if $(REPORT_ONLY),--report-only)
 
 tree: ## Assemble the pinned bases, verified and committed
 	@$(CAPACITYV2) tree
@@ -93,7 +93,7 @@ verify: ## Round trip, tree lock, gates, each prefix, generated code
 	@$(CAPACITYV2) verify
 
 prove: ## Each patch is needed: without it, the test that it names fails
-	@$(CAPACITYV2) prove $(if $(PATCH),--patch='$(PATCH)') $(if $(SINCE),--since='$(SINCE)')
+	@$(CAPACITYV2) prove $(if $(PATCH),--patch='$(value PATCH)') $(if $(SINCE),--since='$(SINCE)')
 
 codegen: ## Regenerate with upstream's own generators, and show what changed
 	@$(CAPACITYV2) codegen $(if $(PROJECT),--project=$(PROJECT)) $(if $(SCOPE),--scope=$(SCOPE))

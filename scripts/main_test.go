@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -71,6 +72,20 @@ func TestMakefile(t *testing.T) {
 			t.Errorf("%s --%s has no variable %s in the Makefile", verb, flag, v)
 		}
 	})
+}
+
+// TestPatterns checks that make passes regular expressions on as they are: it would take
+// the $ at the end of one for the beginning of a variable.
+func TestPatterns(t *testing.T) {
+	const pattern = "^(a|b)$|^c$"
+	for target, variable := range map[string]string{
+		"upstream-suites": "SUITE", "fails-without": "SUITE", "nightly": "ONLY", "chain": "ONLY", "bench": "ONLY", "prove": "PATCH", "e2e": "FOCUS",
+	} {
+		out, err := exec.Command("make", "-C", "..", "--dry-run", target, variable+"="+pattern).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "'"+pattern+"'") {
+			t.Errorf("make %s: %v, runs %q without %s", target, err, out, pattern)
+		}
+	}
 }
 
 func TestMessage(t *testing.T) {
