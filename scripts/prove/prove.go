@@ -119,7 +119,7 @@ func isTest(path string) bool {
 func (p *Prover) test(ctx context.Context, c Case, s *progress.Step) (toolchain.TestResult, error) {
 	var raw bytes.Buffer
 	pattern := "^" + strings.ReplaceAll(c.Test, "/", "$/^") + "$"
-	if err := toolchain.UnitTestJSON(ctx, p.work.Dir, s.Log, &raw, "./"+c.Package, "-vet=off", "-timeout", "10m", "-run", pattern); err != nil {
+	if err := toolchain.UnitTestJSON(ctx, p.work.Dir, s.Log, &raw, "./"+c.Package, "-timeout", "10m", "-run", pattern); err != nil {
 		return toolchain.TestResult{}, err
 	}
 	return toolchain.ReadTestResult(&raw)

@@ -17,7 +17,7 @@ const fuzzTags = "selinux,grpcnotrace"
 // fuzzImports are what a test imports that fills API types at random.
 var fuzzImports = regexp.MustCompile(`\b(sigs\.k8s\.io/randfill|k8s\.io/apimachinery/pkg/api/apitesting/\w+)\b`)
 
-// UnitTest is [Test] for the packages that match patterns. Those that fill API
+// UnitTest is [Test], with vet, for the packages that match patterns. Those that fill API
 // types at random are compiled in the way they need, the others in that of the
 // components, so that little is compiled twice.
 func UnitTest(ctx context.Context, dir string, log, out io.Writer, args []string, patterns ...string) error {

@@ -15,10 +15,15 @@ import (
 // resultLine is what a person and a CI look for in the output of go test.
 var resultLine = regexp.MustCompile(`^(ok  \t|FAIL|PASS|panic: |\s*--- (FAIL|SKIP))`)
 
-// Test runs go test in dir. Everything goes to log; out gets the closing line
+// NoVet keeps go test from vetting, for which it reads all that a package imports, once
+// more for each set of tags and for the race detector. Our modules are vetted by make
+// lint, and what the patches touch by [UnitTest] in make test.
+const NoVet = "-vet=off"
+
+// Test runs go test in dir, without vet. Everything goes to log; out gets the closing line
 // of each package and the names of failed tests, with -v also those of skipped ones.
 func Test(ctx context.Context, dir string, env []string, log, out io.Writer, args ...string) error {
-	return goTest(ctx, dir, env, log, out, Tags, args)
+	return goTest(ctx, dir, env, log, out, Tags, append([]string{NoVet}, args...))
 }
 
 func goTest(ctx context.Context, dir string, env []string, log, out io.Writer, tags string, args []string) error {

@@ -88,7 +88,7 @@ func BuildFor(ctx context.Context, dir, out, ldflags string, env []string, log i
 
 // BuildTest builds the tests of the package pkg into the program out.
 func BuildTest(ctx context.Context, dir, out string, log io.Writer, pkg string) error {
-	return Go(ctx, dir, log, "test", "-c", "-tags", Tags, "-ldflags", Strip, "-o", out, pkg)
+	return Go(ctx, dir, log, "test", "-c", NoVet, "-tags", Tags, "-ldflags", Strip, "-o", out, pkg)
 }
 
 // RequireGo refuses a missing or older Go.

@@ -149,7 +149,7 @@ func (a *App) fuzz(ctx context.Context, each time.Duration) error {
 		}
 		for _, t := range tests {
 			s.Sayf("%s:%s for %s", t.pkg, t.name, each)
-			if err := toolchain.Test(ctx, a.WS.Tree(), nil, s.Log, a.Out, "-vet=off", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", each.String(), "./"+t.pkg); err != nil {
+			if err := toolchain.Test(ctx, a.WS.Tree(), nil, s.Log, a.Out, "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", each.String(), "./"+t.pkg); err != nil {
 				return err
 			}
 		}

@@ -90,8 +90,7 @@ func (a *App) verifyGates(ctx context.Context, s *progress.Step) error {
 	return list.CheckTree(a.WS.Tree(), a.WS.Stock())
 }
 
-// verifyPrefixes builds, vets and tests, after each patch, the packages that it
-// touches.
+// verifyPrefixes builds and tests, after each patch, the packages that it touches.
 func (a *App) verifyPrefixes(ctx context.Context, p workspace.Project, s *progress.Step) error {
 	s.Sayf("%s", p.Title)
 	o := verify.Options{Dir: p.Tree() + "-prefix", Record: filepath.Join(a.WS.Work, "verified"), TestArgs: p.TestArgs}

@@ -30,8 +30,8 @@ type Options struct {
 // workers is how many prefixes are checked side by side: some of their tests only wait.
 const workers = 4
 
-// Prefixes builds, vets and tests, after each patch, the packages that it touches,
-// unless the same was done before.
+// Prefixes builds and tests, after each patch, the packages that it touches, unless the
+// same was done before.
 func Prefixes(ctx context.Context, repo gitrepo.Repo, o Options, s *progress.Step) error {
 	prefixes, err := series.Prefixes(ctx, repo)
 	if err != nil {
