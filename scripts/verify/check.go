@@ -1,9 +1,12 @@
 package verify
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"regexp"
+	"strings"
 
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
@@ -60,8 +63,14 @@ func (c checker) check(ctx context.Context, pkgs []string, log io.Writer) error 
 	if len(unit) == 0 {
 		return nil
 	}
-	if err := toolchain.UnitTest(ctx, c.dir, log, io.Discard, append([]string{toolchain.NoVet, "-timeout", "15m"}, c.args...), unit...); err != nil {
-		return fmt.Errorf("the tests of its packages fail: %w", err)
+	var results bytes.Buffer
+	if err := toolchain.UnitTest(ctx, c.dir, log, &results, append([]string{toolchain.NoVet, "-timeout", "15m"}, c.args...), unit...); err != nil {
+		// The end of the log, which the error has, often leaves out the names.
+		failed := failure.FindAllString(results.String(), -1)
+		return fmt.Errorf("the tests of its packages fail: %w\n%s", err, strings.Join(failed, "\n"))
 	}
 	return nil
 }
+
+// failure is a line of go test.
+var failure = regexp.MustCompile(`--- FAIL: \S+`)

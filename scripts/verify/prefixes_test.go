@@ -77,12 +77,14 @@ func TestPrefixes(t *testing.T) {
 	}
 
 	write("b/b.go", "package b\n")
-	write("b/b_test.go", "package b\n\nimport \"testing\"\n\nfunc TestB(t *testing.T) { t.Error(\"wrong\") }\n")
+	write("b/b_test.go", "package b\n\nimport (\n\t\"strings\"\n\t\"testing\"\n)\n\nfunc TestB(t *testing.T) { t.Error(strings.Repeat(\"wrong\\n\", 100)) }\n")
 	must(repo.Git(ctx, "commit", "--quiet", "--amend", "--no-edit"))
 	_, err := verify()
 	log := filepath.Join(logs, "verify", "01-prefixes-prefix-2.log")
-	if err == nil || !strings.Contains(err.Error(), log) {
-		t.Errorf("a patch whose test fails: error %v, want it to name %s", err, log)
+	for _, wanted := range []string{log, "--- FAIL: TestB"} {
+		if err == nil || !strings.Contains(err.Error(), wanted) {
+			t.Errorf("a patch whose test fails: error %v, want it to name %s", err, wanted)
+		}
 	}
 	content, err := os.ReadFile(log)
 	must(err)
