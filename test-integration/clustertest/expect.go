@@ -210,17 +210,26 @@ func (c *Cluster) Rescheduled() int {
 	return c.counted("scheduler_volume_binding_rescheduling_events_total", "", "")
 }
 
+// GivenUp returns how often the scheduler has given up the search for a distribution of
+// volumes over pools.
+func (c *Cluster) GivenUp() int {
+	c.Helper()
+	return c.counted("scheduler_volume_binding_capacity_packing_exhausted_total", "", "")
+}
+
 // counted returns the sum of a counter over the values of a label with the prefix.
-// No label is for a counter without labels.
+// No label is for a counter without labels, which is there before it counts.
 func (c *Cluster) counted(metric, label, prefix string) int {
 	c.Helper()
 	families, err := legacyregistry.DefaultGatherer.Gather()
 	c.ExpectNoError(err, "metrics")
 	var sum float64
+	found := label != ""
 	for _, family := range families {
 		if family.GetName() != metric {
 			continue
 		}
+		found = true
 		for _, m := range family.GetMetric() {
 			if label == "" {
 				sum += m.GetCounter().GetValue()
@@ -231,6 +240,9 @@ func (c *Cluster) counted(metric, label, prefix string) int {
 				}
 			}
 		}
+	}
+	if !found {
+		c.Errorf("the scheduler has no metric %s", metric)
 	}
 	return int(sum)
 }

@@ -22,8 +22,10 @@ func TestMain(m *testing.M) {
 // which only VolumeBinding can reject.
 func TestVolumeBindingHints(t *testing.T) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.CSIStorageCapacityV2, true)
+	cases := 0
 	for _, tc := range queueing.CoreResourceEnqueueTestCases {
 		if slices.Equal(tc.EnablePlugins, []string{names.VolumeBinding}) {
+			cases++
 			t.Run(tc.Name, func(t *testing.T) {
 				queueing.RunTestCoreResourceEnqueue(t, tc)
 				if !utilfeature.DefaultFeatureGate.Enabled(features.CSIStorageCapacityV2) {
@@ -31,5 +33,8 @@ func TestVolumeBindingHints(t *testing.T) {
 				}
 			})
 		}
+	}
+	if cases == 0 {
+		t.Error("upstream has no case that enables VolumeBinding alone")
 	}
 }

@@ -155,6 +155,45 @@ func testSixteenVolumesOnFourNodes(t *testing.T, options clustertest.Options) {
 	expectNoFailures(c, driver)
 }
 
+// TestSixteenDisks: each of three nodes has 16 disks, of which one is too full. The
+// scheduler counts instead of giving up a search.
+func TestSixteenDisks(t *testing.T) { clustertest.ForEachPolicyInTurn(t, testSixteenDisks) }
+
+func testSixteenDisks(t *testing.T, options clustertest.Options) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
+	c.CreateNodes(3)
+	disks := append(slices.Repeat([]int64{100}, 15), 59)
+	driver := c.StartDriver(local(disks, disks, disks))
+
+	before := c.GivenUp()
+	c.CreatePod(clustertest.Pod{Name: "sixteen", Class: class, Sizes: slices.Repeat([]string{"60Gi"}, 16)})
+	c.ExpectNoRoom("sixteen", 3)
+	if got := c.GivenUp() - before; got != 0 {
+		c.Errorf("%d searches were given up, want none", got)
+	}
+	c.CreatePod(clustertest.Pod{Name: "fifteen", Class: class, Sizes: slices.Repeat([]string{"60Gi"}, 15)})
+	c.ExpectNode("fifteen")
+	expectNoFailures(c, driver)
+}
+
+// TestBetaAnnotation: nothing but the annotation names the class of the claim, and more
+// than one node has room.
+func TestBetaAnnotation(t *testing.T) { clustertest.ForEachPolicy(t, testBetaAnnotation) }
+
+func testBetaAnnotation(t *testing.T, options clustertest.Options) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
+	c.CreateNodes(3)
+	driver := c.StartDriver(local([]int64{100}, []int64{100}, []int64{59}))
+
+	c.CreateBetaClaim("fits", class, "60Gi")
+	c.CreatePod(clustertest.Pod{Name: "fits", Claims: []string{"fits"}})
+	c.ExpectNode("fits", "node-1", "node-2")
+	c.CreateBetaClaim("too-large", class, "101Gi")
+	c.CreatePod(clustertest.Pod{Name: "too-large", Claims: []string{"too-large"}})
+	c.ExpectNoRoom("too-large", 3)
+	expectNoFailures(c, driver)
+}
+
 // TestMaximumVolumeSize: a driver of today reports 100 GiB, of which a volume
 // can have half.
 func TestMaximumVolumeSize(t *testing.T) { clustertest.ForEachPolicy(t, testMaximumVolumeSize) }
