@@ -11,7 +11,7 @@ CLUSTER = $(if $(NODES),--nodes='$(NODES)') $(if $(CLUSTER_MODE),--cluster-mode=
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
-	@echo "Variables, each a flag of the verb (FUZZ_TIME is --fuzz-time):"
+	@echo "Variables, each a flag of the verbs before the colon (FUZZ_TIME is --fuzz-time):"
 	@echo "  KUBERNETES_SRC=DIR  all: the base comes from a git checkout at the tag, not from Go modules"
 	@echo "  NODES=N             up, e2e: number of nodes, 1 to 9"
 	@echo "  DRIVER=reference    up: install the reference CSI driver with the patched external-provisioner"
@@ -19,9 +19,11 @@ help: ## List the verbs
 	@echo "  CONTAINER_RUNTIME_ENDPOINT=unix:///SOCKET   up, e2e: your container runtime, for one node on this host"
 	@echo "  FOCUS=REGEXP        e2e: only specs with such names, slow ones too"
 	@echo "  TARGET=NAME         e2e: gate-on, gate-off, or stock (components without the series)"
-	@echo "  ALL=1 PROCS=N       e2e: slow specs too, counted in docs/e2e.md; how many side by side"
+	@echo "  ALL=1               e2e: slow specs too, counted in docs/e2e.md"
+	@echo "  PROCS=N             e2e: how many specs run side by side"
 	@echo "  KEEP=1              e2e: leave the cluster to the next run, until make down"
-	@echo "  PODS=N SEED=N       test-stress: how many pods, and the faults of an earlier run; nightly: PODS"
+	@echo "  PODS=N              test-stress, nightly: how many pods for each policy"
+	@echo "  SEED=N              test-stress: the faults of an earlier run"
 	@echo "  SUITE=REGEXP        upstream-suites, fails-without: only these folders"
 	@echo "  ONLY=REGEXP         bench, chain, nightly: only these parts"
 	@echo "  FUZZ_TIME=10m       nightly: how long each fuzz test runs"
@@ -29,12 +31,14 @@ help: ## List the verbs
 	@echo "  SINCE=COMMIT        prove: only patches that are not those of a commit"
 	@echo "  REPORT_ONLY=1       bench: write the report again from the last results"
 	@echo "  PROJECT=NAME        edit, rebase, codegen: a folder of patches/"
-	@echo "  BASE=v…             rebase: the base to move to"
+	@echo "  BASE=v…             rebase: the base to move to, the argument of the verb"
 	@echo "  FORECAST=1          rebase: only tell what would happen to each patch"
 	@echo "  SCOPE=all           codegen: run every generator"
 	@echo "  PLATFORMS=LIST      release: such as linux/amd64,linux/arm64 (default: this machine's)"
 	@echo "  AGAINST=DIR         release-verify: dist/ of another checkout to compare with"
 	@echo "  FORCE=1             clean: remove even work of yours"
+	@echo
+	@echo "go -C scripts run . VERB --help says more; that of up names the environment variables of a cluster."
 
 up: ## The main job: apply, build the custom release, bring up a local cluster with the features on
 	@$(CAPACITYV2) up $(CLUSTER) $(if $(DRIVER),--driver='$(DRIVER)')
@@ -83,7 +87,7 @@ edit: ## A shell in the applied tree; on exit, save (export) or discard
 	@$(CAPACITYV2) edit $(if $(PROJECT),--project=$(PROJECT))
 
 rebase: ## Take over another base: make rebase BASE=v1.37.2
-	@$(if $(BASE),,$(error BASE is not set. Expected: a tag of Kubernetes. Run: make rebase BASE=v1.37.1))
+	@$(if $(BASE),,$(error BASE is not set. Expected: a tag of the project. Run: make rebase BASE=v1.37.2))
 	@$(CAPACITYV2) rebase $(BASE) $(if $(PROJECT),--project=$(PROJECT)) $(if $(FORECAST),--forecast)
 
 lint: ## Check the series without a source tree; shellcheck, gofmt, vet, staticcheck

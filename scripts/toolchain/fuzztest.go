@@ -17,9 +17,10 @@ const fuzzTags = "selinux,grpcnotrace"
 // fuzzImports are what a test imports that fills API types at random.
 var fuzzImports = regexp.MustCompile(`\b(sigs\.k8s\.io/randfill|k8s\.io/apimachinery/pkg/api/apitesting/\w+)\b`)
 
-// UnitTest is [Test], with vet, for the packages that match patterns. Those that fill API
-// types at random are compiled in the way they need, the others in that of the
-// components, so that little is compiled twice.
+// UnitTest is [Test] for the packages that match patterns, with all that go vet checks, so
+// that what it has found out about their imports serves here. Packages that fill API types
+// at random are compiled in the way they need, the others in that of the components, so
+// that little is compiled twice.
 func UnitTest(ctx context.Context, dir string, log, out io.Writer, args []string, patterns ...string) error {
 	plain, fuzzing, err := listFuzzing(ctx, dir, log, patterns)
 	if err != nil {
@@ -31,7 +32,7 @@ func UnitTest(ctx context.Context, dir string, log, out io.Writer, args []string
 		pkgs []string
 	}{{Tags, plain}, {fuzzTags, fuzzing}} {
 		if len(group.pkgs) > 0 {
-			errs = append(errs, goTest(ctx, dir, nil, log, out, group.tags, append(slices.Clone(args), group.pkgs...)))
+			errs = append(errs, goTest(ctx, dir, nil, log, out, group.tags, slices.Concat([]string{"-vet=all"}, args, group.pkgs)))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

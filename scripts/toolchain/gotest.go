@@ -29,7 +29,7 @@ func Test(ctx context.Context, dir string, env []string, log, out io.Writer, arg
 func goTest(ctx context.Context, dir string, env []string, log, out io.Writer, tags string, args []string) error {
 	lines := results(out)
 	err := run.Cmd{
-		Dir: dir, Env: append(Env(), env...), Log: io.MultiWriter(log, lines), Name: "go",
+		Dir: dir, Env: append(Eager(), env...), Log: io.MultiWriter(log, lines), Name: "go",
 		Args: append([]string{"test", "-tags", tags}, args...),
 	}.Run(ctx)
 	lines.Flush()

@@ -73,7 +73,7 @@ func TestJSON(ctx context.Context, dir string, env []string, log, raw io.Writer,
 
 func testJSON(ctx context.Context, dir string, env []string, log, raw io.Writer, tags string, args []string) error {
 	err := run.Cmd{
-		Dir: dir, Env: append(Env(), env...), Log: log, Name: "go", Args: append([]string{"test", NoVet, "-tags", tags, "-json"}, args...),
+		Dir: dir, Env: append(Eager(), env...), Log: log, Name: "go", Args: append([]string{"test", NoVet, "-tags", tags, "-json"}, args...),
 	}.Stream(ctx, io.MultiWriter(log, raw))
 	if ctx.Err() == nil && run.ExitCode(err) == 1 {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"capacityv2.internal/scripts/run"
 )
 
-// GoVersion is the Go release of the base's .go-version. Another one may build,
-// but gives other bytes.
+// GoVersion is the Go release of the base's .go-version, which [CheckVersion] compares.
+// Another one may build, but gives other bytes.
 const GoVersion = "go1.26.8"
 
 // Tags are the build tags of upstream's own builds (hack/lib/golang.sh).
@@ -34,6 +34,16 @@ func Env() []string {
 	}
 }
 
+// Eager is [Env] for compilers, linters and tests: they have memory to spare and no
+// processors, so they collect garbage less often. What they make is the same. Benchmarks and
+// clusters run without it.
+func Eager() []string {
+	if os.Getenv("GOGC") != "" {
+		return Env()
+	}
+	return append(Env(), "GOGC=400")
+}
+
 // toolchain names the release only where the installed one differs: naming the
 // installed one makes the Go command look for it in the module cache.
 func toolchain() string {
@@ -43,10 +53,10 @@ func toolchain() string {
 	return "local"
 }
 
-// UpstreamEnv is the environment of upstream's own scripts: [Env], the installed
+// UpstreamEnv is the environment of upstream's own scripts: [Eager], the installed
 // Go, and its caches, because their setup_env would otherwise fill a second set.
 func UpstreamEnv(ctx context.Context) ([]string, error) {
-	env := append(Env(), "FORCE_HOST_GO=y")
+	env := append(Eager(), "FORCE_HOST_GO=y")
 	for _, k := range []string{"GOCACHE", "GOMODCACHE"} {
 		v, err := GoValue(ctx, k)
 		if err != nil {
@@ -64,7 +74,7 @@ func Go(ctx context.Context, dir string, log io.Writer, args ...string) error {
 
 // GoEnv is [Go] with more environment variables.
 func GoEnv(ctx context.Context, dir string, env []string, log io.Writer, args ...string) error {
-	return run.Cmd{Dir: dir, Env: append(Env(), env...), Log: log, Name: "go", Args: args}.Run(ctx)
+	return run.Cmd{Dir: dir, Env: append(Eager(), env...), Log: log, Name: "go", Args: args}.Run(ctx)
 }
 
 // Strip are linker flags that leave out what only a debugger reads.
@@ -99,6 +109,19 @@ func RequireGo(ctx context.Context) error {
 	}
 	if version.Compare(v, GoVersion) < 0 {
 		return progress.Refuse("Go is "+v, GoVersion+" or newer", "see https://go.dev/doc/install, or set GOTOOLCHAIN="+GoVersion)
+	}
+	return nil
+}
+
+// CheckVersion refuses a base that is built with another release of Go, which the file at
+// path names.
+func CheckVersion(path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if v := strings.TrimSpace(string(content)); "go"+v != GoVersion {
+		return progress.Refuse("the base is built with Go "+v, GoVersion+", as toolchain.GoVersion says", "set GoVersion; a test names the other places")
 	}
 	return nil
 }
