@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"regexp"
@@ -10,68 +11,70 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
-// TestMakefile checks that the Makefile has a target for each verb, that what it
-// passes on are flags of the verb, and that make help names each variable.
+// TestMakefile checks that the Makefile has a target for each verb, that each passes on all
+// flags of its verb and no others, and that make help names the verbs of each variable.
 func TestMakefile(t *testing.T) {
 	content, err := os.ReadFile("../Makefile")
 	if err != nil {
 		t.Fatal(err)
 	}
-	makefile := string(content)
-	command := root()
+	definitions, rest, _ := strings.Cut(strings.ReplaceAll(string(content), "\\\n", ""), "\nhelp:")
+	help, recipes, _ := strings.Cut(rest, "\nup:")
+	_, cluster, _ := strings.Cut(definitions, "\nCLUSTER =")
 
-	var calls []string
-	help := makefile[strings.Index(makefile, "\nhelp:"):strings.Index(makefile, "\nup:")]
-	definitions, recipes := makefile[:strings.Index(makefile, "\nhelp:")], makefile[strings.Index(makefile, "\nup:"):]
+	recipe := map[string]string{}
 	for _, m := range regexp.MustCompile(`\$\(CAPACITYV2\) (\S+)(.*)`).FindAllStringSubmatch(recipes, -1) {
-		calls = append(calls, m[1])
-		verb, _, err := command.Find(m[1:2])
-		if err != nil {
-			t.Errorf("make calls the verb %s: %v", m[1], err)
+		recipe[m[1]] = strings.ReplaceAll(m[2], "$(CLUSTER)", cluster)
+	}
+	used := map[string][]string{"KUBERNETES_SRC": {"all"}, "BASE": {"rebase"}} // a flag of all verbs, and an argument
+	for _, verb := range root().Commands() {
+		if verb.Hidden {
 			continue
 		}
-		args := m[2]
-		if strings.Contains(args, "$(CLUSTER)") {
-			args += definitions[strings.Index(definitions, "\nCLUSTER ="):]
-		}
-		for _, flag := range regexp.MustCompile(`--([a-z-]+)`).FindAllStringSubmatch(args, -1) {
-			if verb.Flags().Lookup(flag[1]) == nil {
-				t.Errorf("make %s passes --%s on, which the verb does not have", m[1], flag[1])
-			}
-		}
-	}
-	for _, verb := range command.Commands() {
-		if !verb.Hidden && !slices.Contains(calls, verb.Name()) {
+		args, ok := recipe[verb.Name()]
+		if !ok {
 			t.Errorf("no target calls the verb %s", verb.Name())
 		}
+		delete(recipe, verb.Name())
+		var want, got []string
+		verb.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Name != "help" {
+				want = append(want, f.Name)
+			}
+		})
+		for _, m := range regexp.MustCompile(`\$\(if \$\(([A-Z_]+)\),--([a-z-]+)`).FindAllStringSubmatch(args, -1) {
+			got = append(got, m[2])
+			used[m[1]] = append(used[m[1]], verb.Name())
+			if v := strings.ToUpper(strings.ReplaceAll(m[2], "-", "_")); v != m[1] {
+				t.Errorf("%s --%s comes from %s, not from %s", verb.Name(), m[2], m[1], v)
+			}
+		}
+		slices.Sort(got)
+		if slices.Sort(want); !slices.Equal(got, want) {
+			t.Errorf("make %s passes %q on, and the verb has %q", verb.Name(), got, want)
+		}
+	}
+	for verb := range recipe {
+		t.Errorf("make calls %s, which is no verb", verb)
 	}
 
-	variables := map[string]bool{}
-	for _, m := range regexp.MustCompile(`\$\(if \$\(([A-Z_]+)\),`).FindAllStringSubmatch(definitions+recipes, -1) {
-		variables[m[1]] = true
+	named := map[string][]string{}
+	for _, m := range regexp.MustCompile(`echo "  ([A-Z_]+)=\S* +([a-z0-9, -]+):`).FindAllStringSubmatch(help, -1) {
+		named[m[1]] = strings.Split(m[2], ", ")
 	}
-	named := map[string]bool{}
-	for _, m := range regexp.MustCompile(`\b([A-Z_]+)=`).FindAllStringSubmatch(help, -1) {
-		named[m[1]] = true
-	}
-	for v := range variables {
-		if !named[v] {
-			t.Errorf("make help does not name %s", v)
+	for _, variable := range slices.Sorted(maps.Keys(used)) {
+		slices.Sort(used[variable])
+		if slices.Sort(named[variable]); !slices.Equal(named[variable], used[variable]) {
+			t.Errorf("make help names %s for %q, and it is for %q", variable, named[variable], used[variable])
 		}
+		delete(named, variable)
 	}
-	for v := range named {
-		if !variables[v] {
-			t.Errorf("make help names %s, which no target uses", v)
-		}
+	for variable := range named {
+		t.Errorf("make help names %s, which no target uses", variable)
 	}
-	eachFlag(command, func(verb, flag string) {
-		if v := strings.ToUpper(strings.ReplaceAll(flag, "-", "_")); !variables[v] {
-			t.Errorf("%s --%s has no variable %s in the Makefile", verb, flag, v)
-		}
-	})
 }
 
 // TestPatterns checks that make passes regular expressions on as they are: it would take
@@ -100,15 +103,6 @@ func TestMessage(t *testing.T) {
 	} {
 		if got := message(c.err); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
-	}
-}
-
-// eachFlag calls f for the flags of the verbs, but for help.
-func eachFlag(command *cobra.Command, f func(verb, flag string)) {
-	for _, verb := range command.Commands() {
-		for _, flag := range regexp.MustCompile(`(?m)^\s+--([a-z-]+)`).FindAllStringSubmatch(verb.LocalFlags().FlagUsages(), -1) {
-			f(verb.Name(), flag[1])
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"os/user"
@@ -50,6 +51,17 @@ func (p places) make() error {
 
 // passedOn are upstream's variables that a user may set for the script.
 var passedOn = []string{"KUBE_VERBOSE", "LOG_LEVEL", "LOG_SPEC", "RUNTIME_CONFIG", "EMULATED_VERSION", "WAIT_FOR_URL_API_SERVER"}
+
+// Environment says which environment variables a cluster takes, and the ports that it has
+// without them.
+func Environment() string {
+	var ports []string
+	for _, p := range hostPorts {
+		ports = append(ports, fmt.Sprintf("%s (%d)", p.Variable, p.Number))
+	}
+	return "Upstream's script gets these environment variables: " + strings.Join(passedOn, ", ") +
+		".\nWhere the cluster shares the host's network, these set its ports: " + strings.Join(ports, ", ") + "."
+}
 
 // script is one run of hack/local-up-cluster.sh.
 type script struct {

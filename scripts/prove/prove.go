@@ -10,6 +10,7 @@ import (
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
 )
@@ -23,20 +24,36 @@ type Case struct {
 	n int // of the patch in the series
 }
 
-// Cases returns those of a series that change what Kubernetes does.
-func Cases(patches []series.Patch) []Case {
-	var cases []Case
+// Cases returns those of a series that change what a component does, and what no test
+// can fail without: patches of tests and of generated code, and a source of such code.
+func Cases(patches []series.Patch) (cases, others []Case) {
 	for i, p := range patches {
-		switch p.Class() {
-		case "feature", "fix", "perf":
-			pkg, test, ok := strings.Cut(strings.Join(p.Trailers["Proven-By"], ""), ":")
-			if !ok {
-				continue // what is generated from it shows that it is needed
-			}
-			cases = append(cases, Case{Patch: p, Package: strings.TrimPrefix(pkg, "./"), Test: test, n: i})
+		pkg, test, named := strings.Cut(strings.Join(p.Trailers["Proven-By"], ""), ":")
+		c := Case{Patch: p, n: i}
+		if named {
+			c.Package, c.Test = strings.TrimPrefix(pkg, "./"), test
+		}
+		if class := p.Class(); named && (class == "feature" || class == "fix" || class == "perf") {
+			cases = append(cases, c)
+		} else {
+			others = append(others, c)
 		}
 	}
-	return cases
+	return cases, others
+}
+
+// Why says why there is nothing to prove about one of the other cases, or refuses a test
+// that the tree does not have.
+func (c Case) Why(ctx context.Context, tree gitrepo.Repo) (string, error) {
+	if c.Test == "" {
+		return "make verify compares the generated code", nil
+	}
+	name, _, _ := strings.Cut(c.Test, "/")
+	_, err := tree.Lines(ctx, "grep", "--files-with-matches", "--fixed-strings", "-e", "func "+name+"(", "HEAD", "--", c.Package)
+	if run.ExitCode(err) == 1 {
+		return "", progress.Refuse(fmt.Sprintf("%s: Proven-By names %s:%s, which is not there", c.Patch.Name, c.Package, c.Test), "a test of the tree", "make edit, and amend the commit")
+	}
+	return "class " + c.Patch.Class() + ": " + c.Package + ":" + c.Test + " is there", err
 }
 
 // Prover runs tests in a work tree of its own.

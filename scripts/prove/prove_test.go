@@ -61,9 +61,16 @@ func TestProve(t *testing.T) {
 	add("has a test for something", "test", "TestD", "", map[string]string{"a/d_test.go": test("TestD", "D == 1")})
 	add("does not work", "feature", "TestE", FailsWith, map[string]string{"a/e.go": "package a\n\nvar E = 1\n", "a/e_test.go": test("TestE", "E == 2")})
 
-	cases := Cases(patches)
-	if len(cases) != len(patches)-1 {
-		t.Fatalf("%d cases, want one for each patch but that of tests", len(cases))
+	cases, others := Cases(patches)
+	if len(cases) != len(patches)-1 || len(others) != 1 {
+		t.Fatalf("%d cases, want one for each patch but that of tests; %d others", len(cases), len(others))
+	}
+	if why, err := others[0].Why(ctx, repo); err != nil || why != "class test: a:TestD is there" {
+		t.Errorf("the patch of tests is left out: %q, error %v", why, err)
+	}
+	others[0].Test = "TestGone"
+	if why, err := others[0].Why(ctx, repo); !progress.IsRefusal(err) {
+		t.Errorf("its test is not there: %q, error %v", why, err)
 	}
 	prover, err := NewProver(ctx, repo, filepath.Join(t.TempDir(), "prove"), len(patches))
 	must(err)

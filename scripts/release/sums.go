@@ -75,9 +75,16 @@ func Verify(dir string) error {
 		if err != nil {
 			return err
 		}
+		named := map[string]bool{ManifestName: true}
 		for _, a := range m.Artefacts {
+			named[a.Name] = true
 			if sums[a.Name] != a.SHA256 {
 				bad = append(bad, a.Name+" has another sum in "+ManifestName)
+			}
+		}
+		for _, name := range sortedKeys(sums) {
+			if !named[name] {
+				bad = append(bad, name+" is not in "+ManifestName)
 			}
 		}
 	}

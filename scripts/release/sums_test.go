@@ -43,6 +43,20 @@ func flipByte(t *testing.T, dir string) {
 	write(t, p, string(b))
 }
 
+// writeManifest replaces the manifest, and sets its sum.
+func writeManifest(t *testing.T, dir, content string) {
+	t.Helper()
+	m, err := writeFile(dir, ManifestName, []byte(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := sumFile(dir, "x.tar.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, SumsName), string(sumsFile([]Artefact{m, x})))
+}
+
 func TestVerify(t *testing.T) {
 	for name, c := range map[string]struct {
 		harm func(t *testing.T, dir string)
@@ -65,16 +79,9 @@ func TestVerify(t *testing.T) {
 			write(t, filepath.Join(dir, SumsName), strings.Repeat("0", 64)+"  ../x\n")
 		}, "../x"},
 		"manifest of another build": {func(t *testing.T, dir string) {
-			m, err := writeFile(dir, ManifestName, []byte(`{"artefacts":[{"name":"x.tar.gz","sha256":"00"}]}`))
-			if err != nil {
-				t.Fatal(err)
-			}
-			x, err := sumFile(dir, "x.tar.gz")
-			if err != nil {
-				t.Fatal(err)
-			}
-			write(t, filepath.Join(dir, SumsName), string(sumsFile([]Artefact{m, x})))
+			writeManifest(t, dir, `{"artefacts":[{"name":"x.tar.gz","sha256":"00"}]}`)
 		}, "another sum in manifest.json"},
+		"manifest that names nothing": {func(t *testing.T, dir string) { writeManifest(t, dir, `{}`) }, "x.tar.gz is not in manifest.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
@@ -11,6 +12,7 @@ import (
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // Outcome is what became of one patch on another base.
@@ -148,16 +150,32 @@ func positions(files []*gitdiff.File) string {
 	return b.String()
 }
 
-// Taken lists the names and protobuf numbers of ours that a base has without
+// Taken lists the names that a base has, in the files that match patterns, without
 // the series: upstream took them, so the series has to change before it moves.
-func Taken(ctx context.Context, repo gitrepo.Repo, names []string) ([]string, error) {
-	var taken []string
-	for _, n := range names {
-		out, err := repo.Lines(ctx, "grep", "--files-with-matches", "--fixed-strings", "--word-regexp", "-e", n, base.Ref, "--",
-			"pkg/features/*.go", "staging/src/k8s.io/api/storage/*.proto", "staging/src/k8s.io/api/storage/*types.go")
-		if err == nil && len(out) > 0 {
-			taken = append(taken, n+" in "+strings.Join(out, ", "))
+func Taken(ctx context.Context, repo gitrepo.Repo, names, patterns []string) ([]string, error) {
+	grep := func(text []string, in ...string) ([]string, error) {
+		found, err := repo.Lines(ctx, slices.Concat([]string{"grep", "--files-with-matches"}, text, []string{base.Ref, "--"}, in)...)
+		if run.ExitCode(err) == 1 {
+			return nil, nil // none
+		}
+		return found, err
+	}
+	for _, p := range patterns {
+		if files, err := grep([]string{"-e", ""}, p); err != nil {
+			return nil, err
+		} else if len(files) == 0 {
+			return nil, progress.Refuse("no file of the base matches "+p, "the files that would have the names, as namesIn of project.yaml", "edit project.yaml")
 		}
 	}
-	return taken, ctx.Err()
+	var taken []string
+	for _, n := range names {
+		found, err := grep([]string{"--fixed-strings", "--word-regexp", "-e", n}, patterns...)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) > 0 {
+			taken = append(taken, n+" in "+strings.Join(found, ", "))
+		}
+	}
+	return taken, nil
 }

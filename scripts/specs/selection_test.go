@@ -145,7 +145,7 @@ func TestWriteTable(t *testing.T) {
 		"stock":   {Name: "ours", Failed: 3, Why: map[string]int{"elsewhere": 1}, Skipped: 1},
 		"gate-on": {Name: "ours", Passed: 3, Skipped: 2, Why: map[string]int{"no raw block": 2}},
 	} {
-		if err := WriteTable(dir, targets, target, []Count{count}); err != nil {
+		if err := WriteTable(dir, targets, target, Run{Tree: "0123456789ab", Counts: []Count{count}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -154,7 +154,8 @@ func TestWriteTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := strings.Join([]string{"# Specs", strings.TrimSpace(begin), "| specs | gate on | stock |", "| --- | --- | --- |",
-		"| ours | 3 passed, 2 skipped | 3 failed, 1 skipped |", "", "Skipped, with the gate on:", "", "- 2: no raw block", end}, "\n")
+		"| ours | 3 passed, 2 skipped | 3 failed, 1 skipped |", "| tree | `0123456789` | `0123456789` |", "",
+		"The series as it is here has the tree that `appliedTree` of `patches/kubernetes/tree.lock` names.", "", "Skipped, with the gate on:", "", "- 2: no raw block", end}, "\n")
 	if string(got) != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"capacityv2.internal/scripts/files"
-	"capacityv2.internal/scripts/section"
 )
 
 // The page with the table, and the counts that it is written from.
@@ -21,10 +20,17 @@ const (
 	counts = "e2e-counts.json"
 )
 
+// Run is one of all specs on a target.
+type Run struct {
+	// Tree is the hash of the source tree of Kubernetes that the specs come from.
+	Tree   string  `json:"tree"`
+	Counts []Count `json:"counts"`
+}
+
 // WriteTable puts the counts of a target into the table of a folder with documents.
 // Those of the other targets stay.
-func WriteTable(dir string, targets []string, target string, found []Count) error {
-	all := map[string][]Count{}
+func WriteTable(dir string, targets []string, target string, run Run) error {
+	all := map[string]Run{}
 	file := filepath.Join(dir, counts)
 	content, err := os.ReadFile(file)
 	if err == nil {
@@ -33,23 +39,23 @@ func WriteTable(dir string, targets []string, target string, found []Count) erro
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	all[target] = found
+	all[target] = run
 	if err := files.WriteJSON(file, all); err != nil {
 		return err
 	}
-	return section.Write(filepath.Join(dir, page), "make nightly ONLY=e2e", table(targets, all))
+	return files.UpdateSection(filepath.Join(dir, page), "make nightly ONLY=e2e", table(targets, all))
 }
 
 // table is for people: a line for each group or suite, and the reasons why specs do not
 // run.
-func table(targets []string, all map[string][]Count) string {
+func table(targets []string, all map[string]Run) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| specs | %s |\n| --- |%s\n", strings.ReplaceAll(strings.Join(targets, " | "), "-", " "), strings.Repeat(" --- |", len(targets)))
 	var names []string
 	rows := map[string]map[string]Count{}
 	reasons := map[string]int{}
 	for _, target := range targets {
-		for _, c := range all[target] {
+		for _, c := range all[target].Counts {
 			if rows[c.Name] == nil {
 				rows[c.Name] = map[string]Count{}
 				names = append(names, c.Name)
@@ -74,7 +80,11 @@ func table(targets []string, all map[string][]Count) string {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("\nSkipped, with the gate on:\n\n")
+	b.WriteString("| tree |")
+	for _, target := range targets {
+		fmt.Fprintf(&b, " `%.10s` |", all[target].Tree)
+	}
+	b.WriteString("\n\nThe series as it is here has the tree that `appliedTree` of `patches/kubernetes/tree.lock` names.\n\nSkipped, with the gate on:\n\n")
 	for _, why := range slices.Sorted(maps.Keys(reasons)) {
 		if reasons[why] > 0 {
 			fmt.Fprintf(&b, "- %d: %s\n", reasons[why], why)

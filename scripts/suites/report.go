@@ -12,8 +12,8 @@ const head = `# Upstream's own suites
 
 Written by ` + "`make upstream-suites`" + `: upstream's integration suites that see the scheduler, volumes or the
 types of group storage, with the feature gate off and on. Subtests count as tests. Each row
-names the tree that it ran on, by the beginning of its hash: that of the series as it is here
-is ` + "`appliedTree`" + ` in ` + "`patches/kubernetes/tree.lock`" + `. Times leave out compiling; two suites run side by side, each with both
+names the tree that it ran on, by the beginning of its hash: the newest one was ` + "`%.10s`" + `.
+` + "`appliedTree`" + ` in ` + "`patches/kubernetes/tree.lock`" + ` is that of the series as it is here. Times leave out compiling; two suites run side by side, each with both
 gates, on %s.
 
 | suite in ` + "`test/integration`" + ` | gate | tests | passed | failed | skipped | time | tree |
@@ -21,11 +21,11 @@ gates, on %s.
 `
 
 // WriteReport writes the report on the rows of all suites, for a machine that is
-// described in a few words.
-func WriteReport(w io.Writer, machine string, rows map[string]Row) error {
+// described in a few words. tree is that of the series as it is now.
+func WriteReport(w io.Writer, machine, tree string, rows map[string]Row) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, head, machine)
-	var worse, upstream, missing []string
+	fmt.Fprintf(&b, head, tree, machine)
+	var worse, upstream, older, missing []string
 	for _, suite := range All {
 		row, ok := rows[suite.Folder]
 		if !ok {
@@ -38,10 +38,14 @@ func WriteReport(w io.Writer, machine string, rows map[string]Row) error {
 		}
 		line("off", row.Off)
 		line("on", row.On)
+		if row.Tree != tree {
+			older = append(older, "`"+suite.Folder+"`")
+		}
 		worse, upstream = append(worse, row.Worse...), append(upstream, row.Upstream...)
 	}
 	list(&b, "Fails with the gate on only", worse)
 	list(&b, "Fails with the gate off, too", upstream)
+	list(&b, "Ran on an earlier series", older)
 	list(&b, "Not run yet", missing)
 	_, err := io.WriteString(w, b.String())
 	return err

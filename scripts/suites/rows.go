@@ -86,17 +86,21 @@ func (row Row) test(name string) string {
 	return fmt.Sprintf("`%s`: `%s`", row.Folder, name)
 }
 
-// Check returns an error that names the tests of the rows that fail. Those that fail with
-// the gate off count as well: upstream's code has to behave as it did without the series.
+// Check returns an error that names the tests of the rows that fail, and the suites of which
+// none passes. Tests that fail with the gate off count as well: upstream's code has to behave
+// as it did without the series.
 func Check(rows []Row) error {
 	var failed []string
 	for _, row := range rows {
 		failed = append(append(failed, row.Worse...), row.Upstream...)
+		if row.Off.Passed == 0 || row.On.Passed == 0 {
+			failed = append(failed, "`"+row.Folder+"`: no test passes")
+		}
 	}
 	if len(failed) == 0 {
 		return nil
 	}
-	return progress.Refuse("tests of upstream's that fail:\n    "+strings.Join(failed, "\n    "), "none, as on the base",
+	return progress.Refuse("upstream's tests that fail:\n    "+strings.Join(failed, "\n    "), "none, as on the base",
 		"make upstream-suites SUITE=<folder>; the output is in _work/logs/upstream-suites, in the files that end in -off.log and -on.log")
 }
 

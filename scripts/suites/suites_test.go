@@ -94,13 +94,14 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	var report strings.Builder
-	if err := WriteReport(&report, "a machine", rows); err != nil {
+	if err := WriteReport(&report, "a machine", "abc", rows); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
 		"| `apiserver` | off | 6 | 5 | 1 | 0 | 1m1s | `0123456789` |\n| `apiserver` | on | 3 | 1 | 2 | 0 | 1m1s | `0123456789` |\n",
 		"## Fails with the gate on only\n\n- `apiserver`: `TestNew`\n- `apiserver`: `TestGone`\n",
 		"## Fails with the gate off, too\n\n- `apiserver`: `TestUpstream`\n",
+		"## Ran on an earlier series\n\n- `apiserver`\n",
 		"## Not run yet\n\n- `" + All[1].Folder + "`\n",
 	} {
 		if !strings.Contains(report.String(), line) {
@@ -122,6 +123,10 @@ func TestGateIsOn(t *testing.T) {
 	}
 	if row := NewRow(All[0], "", on, on); Check([]Row{row}) != nil {
 		t.Errorf("%v is not good", row)
+	}
+	none := toolchain.TestResult{Tests: map[string]toolchain.Outcome{"TestA": toolchain.Skipped}}
+	if err := Check([]Row{NewRow(All[0], "", on, none)}); err == nil || !strings.Contains(err.Error(), "no test passes") {
+		t.Errorf("all tests are skipped with the gate on: %v", err)
 	}
 }
 

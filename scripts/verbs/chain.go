@@ -51,7 +51,7 @@ func (a *App) onChain(ctx context.Context, verb string, build []progress.Task, d
 	if running, err := cluster.Running(a.WS); err != nil {
 		return err
 	} else if running {
-		return progress.Refuse("a local cluster runs from "+a.WS.Cluster(), "none: the scheduler of the one that make "+verb+" starts is replaced", "make down, then make "+verb)
+		return progress.Refuse("a local cluster runs from "+a.WS.Cluster(), "no running cluster, because make "+verb+" starts its own and replaces its scheduler", "make down, then make "+verb)
 	}
 	stock := programImage(stockProvisionerImage, provisionerProgram, a.WS.StockComponents())
 	build = append([]progress.Task{{Name: "build the stock provisioner", Do: a.buildStockProvisioner}}, build...)

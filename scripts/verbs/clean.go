@@ -20,7 +20,7 @@ func cleanCommand(a *App) *cobra.Command {
 	c := verb("clean", "Remove what the tooling made", `
 That is _work and dist. It refuses while a cluster runs, and where work of yours would be lost:
 commits that are not exported, stashes, branches, or a rebase that has stopped.`,
-		"", func(ctx context.Context) error { return a.Clean(ctx, force) })
+		"  capacityv2 clean --force", func(ctx context.Context) error { return a.Clean(ctx, force) })
 	c.Flags().BoolVar(&force, "force", false, "even work of yours")
 	return c
 }
@@ -40,7 +40,7 @@ func (a *App) Clean(ctx context.Context, force bool) error {
 	}
 	for _, p := range projects {
 		if err := ensureRemovable(ctx, p); err != nil && !force {
-			return errors.Join(err, progress.Refuse("make clean would lose it", "", "make clean FORCE=1 to remove it all the same"))
+			return errors.Join(err, progress.Refuse("make clean would delete it", "", "make clean FORCE=1, if it may go"))
 		}
 	}
 	if err := errors.Join(os.RemoveAll(a.WS.Work), os.RemoveAll(a.WS.Dist())); err != nil {

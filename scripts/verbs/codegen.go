@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -60,19 +61,24 @@ func (a *App) generate(project string, scope codegen.Scope) ([]progress.Task, []
 		if err != nil {
 			return nil, nil, err
 		}
+		if p.Generators == "" {
+			return nil, nil, progress.Refuse(p.Title+" has no generated code", "a project whose project.yaml names generators", "make codegen")
+		}
 		projects = []workspace.Project{p}
 	}
 	var tasks []progress.Task
 	var results []*codegen.Result
 	for _, p := range projects {
 		res := &codegen.Result{}
-		switch p.Name {
-		case "csi-spec":
+		switch p.Generators {
+		case "":
+			continue
+		case "spec":
 			tasks = append(tasks, codegen.SpecTasks(p, res)...)
-		case workspace.Kubernetes:
+		case "update-scripts":
 			tasks = append(tasks, codegen.Tasks(a.WS, scope, res)...)
 		default:
-			continue
+			return nil, nil, progress.Refuse(fmt.Sprintf("generators %q in project.yaml of %s", p.Generators, p.Title), "spec, update-scripts or none", "")
 		}
 		results = append(results, res)
 	}

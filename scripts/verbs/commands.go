@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -20,8 +21,10 @@ func Commands(a *App) []*cobra.Command {
 	return all
 }
 
-// verb is a command without arguments. help is a paragraph, example may be "".
+// verb is a command without arguments. help is a paragraph, example is "" where there is
+// nothing to choose.
 func verb(name, short, help, example string, do func(context.Context) error) *cobra.Command {
+	example = cmp.Or(example, "  capacityv2 "+name)
 	return &cobra.Command{
 		Use: name, Short: short, Long: short + ".\n\n" + strings.TrimSpace(help), Example: example, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return do(c.Context()) },

@@ -53,7 +53,7 @@ unless test-e2e/suite/skipped.yaml says why. docs/e2e.md says more.`,
 const e2eNodes = 3
 
 // SpecProcs is how many specs run side by side: they wait more than they compute.
-const SpecProcs = 8
+const SpecProcs = 12
 
 // E2E runs the end-to-end tests on a local cluster, with the reference driver: those of
 // kubectl, our specs and upstream's. A cluster that runs already is used and left alone;
@@ -74,7 +74,7 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	if withoutOurNodes(o.Cluster) {
 		driver = ""
 		if target != gateOn || o.Focus != nil || o.All {
-			return progress.Refuse("TARGET, FOCUS or ALL, which select specs, for a cluster without nodes of ours", "a cluster with nodes, which make e2e starts", "make e2e with neither CLUSTER_MODE nor CONTAINER_RUNTIME_ENDPOINT")
+			return progress.Refuse("TARGET, FOCUS or ALL, for a cluster without nodes of ours", "none of them: they need the nodes that make e2e starts", "make e2e with neither CLUSTER_MODE nor CONTAINER_RUNTIME_ENDPOINT")
 		}
 	} else if build, err = a.prepareSpecs(target, &o.Cluster); err != nil {
 		return err

@@ -45,6 +45,7 @@ func (r *specRun) tasks(others ...progress.Task) []progress.Task {
 	for _, t := range others {
 		tasks = append(tasks, progress.Task{Name: t.Name, Do: func(ctx context.Context, s *progress.Step) error {
 			if err := t.Do(ctx, s); err != nil {
+				s.Sayf("FAILED (log: %s)", s.LogPath)
 				r.wrong = append(r.wrong, t.Name+": "+err.Error())
 			}
 			return ctx.Err()
@@ -172,10 +173,14 @@ func (r *specRun) compare(chosen []string, results []specs.Result) []string {
 }
 
 // judge writes the table, if all specs have run, and refuses what is wrong.
-func (r *specRun) judge(context.Context, *progress.Step) error {
+func (r *specRun) judge(ctx context.Context, s *progress.Step) error {
 	if r.options.All && r.options.Focus == nil {
-		docs := filepath.Join(r.app.WS.Root, "docs")
-		if err := specs.WriteTable(docs, e2eTargets, r.target, r.selection.Count(r.all, r.results)); err != nil {
+		tree, err := r.app.tree(s.Log).Tree(ctx, "HEAD")
+		if err != nil {
+			return err
+		}
+		result := specs.Run{Tree: tree, Counts: r.selection.Count(r.all, r.results)}
+		if err := specs.WriteTable(filepath.Join(r.app.WS.Root, "docs"), e2eTargets, r.target, result); err != nil {
 			return err
 		}
 	}

@@ -57,7 +57,7 @@ func TestCompare(t *testing.T) {
 	}{
 		"as expected":    {nil, []specs.Result{{Name: "A [Ours]", Outcome: toolchain.Failed}, {Name: "B [Ours]", Outcome: toolchain.Failed}}, nil},
 		"one passes":     {nil, []specs.Result{{Name: "A [Ours]", Outcome: toolchain.Passed}, {Name: "B [Ours]", Outcome: toolchain.Failed}}, []string{"A passes, expected: fails"}},
-		"one is skipped": {regexp.MustCompile("A"), []specs.Result{{Name: "A [Ours]", Outcome: toolchain.Skipped}}, []string{"A passes, expected: fails"}},
+		"one is skipped": {regexp.MustCompile("A"), []specs.Result{{Name: "A [Ours]", Outcome: toolchain.Skipped}}, []string{"A is skipped, expected: fails"}},
 		"focus on one":   {regexp.MustCompile("A"), []specs.Result{{Name: "A [Ours]", Outcome: toolchain.Failed}}, nil},
 		"one is missing": {nil, []specs.Result{{Name: "A [Ours]", Outcome: toolchain.Failed}}, []string{"B did not run"}},
 	} {

@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -105,6 +107,10 @@ func (a *App) FailsWithout(ctx context.Context, folder *regexp.Regexp) error {
 	}})...)
 }
 
+// waiting is how many tests of a suite run at the same time without the change: most wait
+// in vain until their time is over.
+var waiting = strconv.Itoa(3 * runtime.NumCPU())
+
 // runWithout runs the tests of a folder on a target, with a log of its own beside that
 // of the step.
 func (a *App) runWithout(ctx context.Context, folder, target string, s *progress.Step) (result toolchain.TestResult, err error) {
@@ -116,7 +122,7 @@ func (a *App) runWithout(ctx context.Context, folder, target string, s *progress
 	fmt.Fprintf(s.Log, "# %s: see %s\n", target, log.Name())
 	var raw bytes.Buffer
 	env := append(a.integrationEnv(), "CAPACITYV2_TARGET="+target)
-	if err := toolchain.TestJSON(ctx, filepath.Join(a.WS.Root, "test-integration"), env, log, &raw, "-count=1", "-parallel", sideBySide, "-timeout", "90m", "./"+folder); err != nil {
+	if err := toolchain.TestJSON(ctx, filepath.Join(a.WS.Root, "test-integration"), env, log, &raw, "-count=1", "-parallel", waiting, "-timeout", "90m", "./"+folder); err != nil {
 		return result, fmt.Errorf("%s: %w (log: %s)", target, err, log.Name())
 	}
 	result, err = toolchain.ReadTestResult(&raw)

@@ -24,9 +24,8 @@ import (
 func nightlyCommand(a *App) *cobra.Command {
 	var o NightlyOptions
 	c := verb("nightly", "Run what takes too long for every change", `
-These are its parts: prove, upstream-suites, fails-without, test-stress, e2e (all specs, on
-all targets), smoke (the quick benchmarks once) and fuzz. A part that fails does not stop
-the next ones.`, "  capacityv2 nightly --only 'prove|fuzz' --fuzz-time 1m", func(ctx context.Context) error { return a.Nightly(ctx, o) })
+These are its parts: `+strings.Join(a.nightlyNames(), ", ")+`. The part e2e runs all specs on all
+targets, smoke the quick benchmarks once. A part that fails does not stop the next ones.`, "  capacityv2 nightly --only 'prove|fuzz' --fuzz-time 1m", func(ctx context.Context) error { return a.Nightly(ctx, o) })
 	patternFlag(c, &o.Only, "only", "only the parts that match")
 	c.Flags().DurationVar(&o.FuzzTime, "fuzz-time", 10*time.Minute, "how long each fuzz test runs")
 	c.Flags().IntVar(&o.Pods, "pods", 2000, "number of pods for each policy in the stress test")
@@ -66,7 +65,7 @@ func (a *App) Nightly(ctx context.Context, o NightlyOptions) error {
 		fmt.Fprintf(&summary, "  %-16s %s in %s\n", part.name, verdict, time.Since(begin).Round(time.Second))
 	}
 	if summary.Len() == 0 {
-		return progress.Refuse(fmt.Sprintf("no part matches %q", only), "prove, upstream-suites, fails-without, test-stress, e2e, smoke or fuzz", "make nightly ONLY=prove")
+		return progress.Refuse(fmt.Sprintf("no part matches %q", only), "one of: "+strings.Join(a.nightlyNames(), ", "), "make nightly ONLY=prove")
 	}
 	fmt.Fprintf(a.Out, "nightly:\n%s", summary.String())
 	return errors.Join(errs...)
@@ -88,6 +87,14 @@ func (a *App) nightlyParts(ctx context.Context, o NightlyOptions) []nightlyPart 
 		{"smoke", func() error { return a.smoke(ctx) }},
 		{"fuzz", func() error { return a.fuzz(ctx, o.FuzzTime) }},
 	}
+}
+
+func (a *App) nightlyNames() []string {
+	var names []string
+	for _, part := range a.nightlyParts(context.Background(), NightlyOptions{}) {
+		names = append(names, part.name)
+	}
+	return names
 }
 
 // e2eAll runs all specs on each target, on a cluster of its own.

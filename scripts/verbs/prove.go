@@ -21,7 +21,8 @@ import (
 func proveCommand(a *App) *cobra.Command {
 	var o ProveOptions
 	c := verb("prove", "Check that each patch is needed: the test that its Proven-By names fails without it", `
-Both runs leave out the later patches. A test that passes without the patch is an error.`, "  capacityv2 prove --patch 0023", func(ctx context.Context) error { return a.Prove(ctx, o) })
+Patches of class feature, fix and perf are tried; for the others it says why not. Both runs
+leave out the later patches. A test that passes without the patch is an error.`, "  capacityv2 prove --patch 0023", func(ctx context.Context) error { return a.Prove(ctx, o) })
 	patternFlag(c, &o.Patch, "patch", "only patches whose file name matches")
 	c.Flags().StringVar(&o.Since, "since", "", "only patches that differ from those of this commit")
 	return c
@@ -35,8 +36,8 @@ type ProveOptions struct {
 	Since string
 }
 
-// Prove checks that the patches are needed: without one, the test that it names
-// fails.
+// Prove checks that the patches that change a component are needed: without one, the test
+// that it names fails.
 func (a *App) Prove(ctx context.Context, o ProveOptions) error {
 	name := cmp.Or(o.Patch, everything)
 	projects, err := a.WS.Projects()
@@ -51,11 +52,25 @@ func (a *App) Prove(ctx context.Context, o ProveOptions) error {
 		if err != nil {
 			return err
 		}
-		cases, err := a.proveCases(ctx, p, patches, name, o.Since)
+		isLeftOut, err := a.leftOut(ctx, p, name, o.Since)
 		if err != nil {
 			return err
 		}
-		chosen += len(cases)
+		cases, others := prove.Cases(patches)
+		cases, others = slices.DeleteFunc(cases, isLeftOut), slices.DeleteFunc(others, isLeftOut)
+		chosen += len(cases) + len(others)
+		if len(others) > 0 {
+			tasks = append(tasks, progress.Task{Name: "patches of " + p.Title + " that no test can prove", Do: func(ctx context.Context, s *progress.Step) error {
+				for _, c := range others {
+					why, err := c.Why(ctx, gitrepo.Open(p.Tree(), s.Log))
+					if err != nil {
+						return err
+					}
+					s.Sayf("%s: %s", c.Patch.Name, why)
+				}
+				return nil
+			}})
+		}
 		if len(cases) == 0 {
 			continue
 		}
@@ -108,8 +123,8 @@ func (a *App) Prove(ctx context.Context, o ProveOptions) error {
 	return nil
 }
 
-// proveCases returns the cases of a project that the options choose.
-func (a *App) proveCases(ctx context.Context, p workspace.Project, patches []series.Patch, name *regexp.Regexp, since string) ([]prove.Case, error) {
+// leftOut says which patches of a project the options leave out.
+func (a *App) leftOut(ctx context.Context, p workspace.Project, name *regexp.Regexp, since string) (func(prove.Case) bool, error) {
 	changed := func(string) bool { return true }
 	if since != "" {
 		// Not those that have got another number.
@@ -121,5 +136,5 @@ func (a *App) proveCases(ctx context.Context, p workspace.Project, patches []ser
 			return slices.ContainsFunc(files, func(f string) bool { return filepath.Base(f) == patch })
 		}
 	}
-	return slices.DeleteFunc(prove.Cases(patches), func(c prove.Case) bool { return !name.MatchString(c.Patch.Name) || !changed(c.Patch.Name) }), nil
+	return func(c prove.Case) bool { return !name.MatchString(c.Patch.Name) || !changed(c.Patch.Name) }, nil
 }

@@ -35,10 +35,6 @@ the same command again. At the end, that tree is the one in use.`,
 	return c
 }
 
-// ourNames are, beside the gates, what upstream must not have taken for
-// another purpose: the fields and their protobuf number.
-var ourNames = []string{"availableCapacities", "volumeRebuilding", "5925"}
-
 // Rebase moves the series of a project to another base, in a tree of its own. When all
 // patches are there, it takes that base over: the pin, the tree in use and the patch
 // files are those of the new one. After a conflict that a person has merged, it goes on.
@@ -82,7 +78,7 @@ func (a *App) Rebase(ctx context.Context, project, version string, forecast bool
 			if err != nil {
 				return err
 			}
-			taken, err := series.Taken(ctx, gitrepo.Open(dir, s.Log), append(list.Ours(), ourNames...))
+			taken, err := series.Taken(ctx, gitrepo.Open(dir, s.Log), append(list.Ours(), p.Names...), p.NamesIn)
 			if err != nil {
 				return err
 			}

@@ -18,7 +18,9 @@ func upCommand(a *App) *cobra.Command {
 	c := verb("up", "Apply, build the custom release, and bring up a local cluster with the features on", `
 It assembles the source, applies each series, builds the components and what a node
 needs, and runs upstream's hack/local-up-cluster.sh, with the gates of feature-gates.yaml.
-A cluster that runs the same already is left alone. At the end it prints the lines to paste.`,
+A cluster that runs the same already is left alone. At the end it prints the lines to paste.
+
+`+cluster.Environment(),
 		"  capacityv2 up --nodes 3 --driver reference", func(ctx context.Context) error { return a.Up(ctx, &options, driver) })
 	clusterFlags(c, &options)
 	c.Flags().StringVar(&driver, "driver", "", "reference: install the reference CSI driver with the patched external-provisioner")

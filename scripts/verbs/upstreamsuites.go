@@ -48,7 +48,7 @@ func (a *App) UpstreamSuites(ctx context.Context, folder *regexp.Regexp) error {
 			return runner.Run(ctx, selected, s, func(suite suites.Suite, off, on toolchain.TestResult) error {
 				row := suites.NewRow(suite, tree, off, on)
 				rows = append(rows, row)
-				return a.reportSuite(row)
+				return a.reportSuite(row, tree)
 			})
 		}},
 		progress.Task{Name: "compare", Do: func(context.Context, *progress.Step) error { return suites.Check(rows) }},
@@ -56,7 +56,7 @@ func (a *App) UpstreamSuites(ctx context.Context, folder *regexp.Regexp) error {
 }
 
 // reportSuite puts the row of a suite into the report. The others stay.
-func (a *App) reportSuite(row suites.Row) error {
+func (a *App) reportSuite(row suites.Row, tree string) error {
 	data := filepath.Join(a.WS.Root, "docs", "upstream-suites.json")
 	rows, err := suites.ReadRows(data)
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *App) reportSuite(row suites.Row) error {
 		return err
 	}
 	var text bytes.Buffer
-	if err := suites.WriteReport(&text, fmt.Sprintf("a machine with %d cores", runtime.NumCPU()), rows); err != nil {
+	if err := suites.WriteReport(&text, fmt.Sprintf("a machine with %d cores", runtime.NumCPU()), tree, rows); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(a.WS.Root, "docs", "upstream-suites.md"), text.Bytes(), 0o644)

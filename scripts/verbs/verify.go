@@ -14,6 +14,7 @@ import (
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/series"
+	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/verify"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -33,7 +34,7 @@ func (a *App) Verify(ctx context.Context) error {
 	}
 	return a.do(ctx, "verify", slices.Concat([]progress.Task{{Name: "patch series and feature gates", Do: a.lintSeries}}, a.apply(
 		a.each("round trip and tree lock", a.roundTrip),
-		progress.Task{Name: "feature gates against the tree", Do: a.verifyGates},
+		progress.Task{Name: "Go version and feature gates against the tree", Do: a.verifyGates},
 		a.each("each prefix builds and passes the tests it touches", a.verifyPrefixes),
 	), generate, []progress.Task{{Name: "generated code is up to date", Do: func(context.Context, *progress.Step) error {
 		for _, res := range results {
@@ -85,6 +86,9 @@ func (a *App) verifyGates(ctx context.Context, s *progress.Step) error {
 		return err
 	}
 	if err := base.Stock(ctx, a.WS.Tree(), a.WS.Stock(), s); err != nil {
+		return err
+	}
+	if err := toolchain.CheckVersion(filepath.Join(a.WS.Tree(), ".go-version")); err != nil {
 		return err
 	}
 	return list.CheckTree(a.WS.Tree(), a.WS.Stock())

@@ -63,10 +63,13 @@ func (e Expectations) Unused(results []toolchain.TestResult) []string {
 	return slices.DeleteFunc(slices.Clone(e.Variants), func(variant string) bool { return used[variant] })
 }
 
-// verdict says what a test did. One that was skipped has not failed.
+// verdict says what a test did.
 func verdict(o toolchain.Outcome) Verdict {
-	if o == toolchain.Failed {
+	switch o {
+	case toolchain.Failed:
 		return Fails
+	case toolchain.Skipped:
+		return skips
 	}
 	return Passes
 }

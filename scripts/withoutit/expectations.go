@@ -23,6 +23,8 @@ const (
 	Fails  Verdict = "fails"
 	Passes Verdict = "passes"
 	NotRun Verdict = "not run"
+	// skips is never expected: such a test shows nothing.
+	skips Verdict = "is skipped"
 )
 
 // Expectations are what all tests have to do.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"capacityv2.internal/scripts/section"
+	"capacityv2.internal/scripts/files"
 )
 
 // Table returns the expectations as a table for people.
@@ -13,11 +13,7 @@ func (e Expectations) Table() string {
 	b.WriteString("| folder | tests | gate off | stock server | why |\n| --- | --- | --- | --- | --- |\n")
 	for _, s := range e.Suites {
 		for _, g := range s.Groups {
-			tests := "all"
-			if len(s.Groups) > 1 {
-				tests = "`" + strings.Join(g.Tests, "`, `") + "`"
-			}
-			fmt.Fprintf(&b, "| `%s/` | %s | %s | %s | %s |\n", s.Folder, tests, g.GateOff, g.Stock, g.Why)
+			fmt.Fprintf(&b, "| `%s/` | `%s` | %s | %s | %s |\n", s.Folder, strings.Join(g.Tests, "`, `"), g.GateOff, g.Stock, g.Why)
 		}
 	}
 	return b.String()
@@ -28,8 +24,8 @@ const writer = "make fails-without"
 
 // Insert puts the table into a text, in place of the one that is there.
 func (e Expectations) Insert(text string) (string, error) {
-	return section.Replace(text, writer, e.Table())
+	return files.ReplaceSection(text, writer, e.Table())
 }
 
 // Write is [Expectations.Insert] in a file.
-func (e Expectations) Write(path string) error { return section.Write(path, writer, e.Table()) }
+func (e Expectations) Write(path string) error { return files.UpdateSection(path, writer, e.Table()) }

@@ -66,11 +66,12 @@ func TestCheck(t *testing.T) {
 		"as expected": {"gate-off", map[string]toolchain.Outcome{
 			"TestA": fail, "TestA/InFlight": fail, "TestA/other": pass, "TestB": fail, "TestC": pass, "TestC/InFlight": pass,
 		}, nil},
-		"one passes":              {"gate-off", map[string]toolchain.Outcome{"TestA": pass, "TestB": fail, "TestC": pass}, []string{"TestA passes, expected: fails"}},
-		"one is skipped":          {"gate-off", map[string]toolchain.Outcome{"TestA": skip, "TestB": fail, "TestC": pass}, []string{"TestA passes, expected: fails"}},
-		"a variant passes":        {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestA/InFlight": pass, "TestB": fail, "TestC": pass}, []string{"TestA/InFlight passes, expected: fails"}},
-		"a nested variant passes": {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestA/x/InFlight": pass, "TestB": fail, "TestC": pass}, []string{"TestA/x/InFlight passes, expected: fails"}},
-		"one fails":               {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": fail}, []string{"TestC fails, expected: passes"}},
+		"one passes":                      {"gate-off", map[string]toolchain.Outcome{"TestA": pass, "TestB": fail, "TestC": pass}, []string{"TestA passes, expected: fails"}},
+		"one is skipped":                  {"gate-off", map[string]toolchain.Outcome{"TestA": skip, "TestB": fail, "TestC": pass}, []string{"TestA is skipped, expected: fails"}},
+		"one that has to pass is skipped": {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": skip}, []string{"TestC is skipped, expected: passes"}},
+		"a variant passes":                {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestA/InFlight": pass, "TestB": fail, "TestC": pass}, []string{"TestA/InFlight passes, expected: fails"}},
+		"a nested variant passes":         {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestA/x/InFlight": pass, "TestB": fail, "TestC": pass}, []string{"TestA/x/InFlight passes, expected: fails"}},
+		"one fails":                       {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestB": fail, "TestC": fail}, []string{"TestC fails, expected: passes"}},
 		// A test that crashes ends all that run beside it.
 		"one crashes": {"gate-off", map[string]toolchain.Outcome{"TestA": fail, "TestA/InFlight": unfinished, "TestB": unfinished, "TestC": unfinished},
 			[]string{"TestA/InFlight did not end", "TestB did not end", "TestC did not end"}},
@@ -150,7 +151,7 @@ func TestInsert(t *testing.T) {
 | --- | --- | --- | --- | --- |
 | ` + "`a/` | `TestA`, `TestB`" + ` | fails | fails |  |
 | ` + "`a/` | `TestC`" + ` | passes | not run | it is slow |
-| ` + "`b/`" + ` | all | not run | fails | no reason |
+| ` + "`b/` | `TestD`" + ` | not run | fails | no reason |
 ` + end + "after\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -36,6 +36,15 @@ type Project struct {
 	Library bool `json:"library,omitempty"`
 	// TestArgs are arguments of go test for its packages.
 	TestArgs []string `json:"testArgs,omitempty"`
+	// Generators says how its code is generated; "" where none is.
+	Generators string `json:"generators,omitempty"`
+	// Dependents are packages that no patch touches, and whose tests say whether the
+	// patches are right.
+	Dependents []string `json:"dependents,omitempty"`
+	// Names are names and protobuf numbers of ours, beside the feature gates, that a base
+	// must not have in the files that match NamesIn.
+	Names   []string `json:"names"`
+	NamesIn []string `json:"namesIn"`
 
 	ws Workspace
 }

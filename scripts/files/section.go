@@ -1,20 +1,18 @@
-// Package section replaces a part of a document that a verb writes.
-package section
+package files
 
 import (
 	"fmt"
 	"os"
 	"strings"
 
-	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/progress"
 )
 
 const end = "<!-- end -->\n"
 
-// Replace puts content into a text between the line that says that by wrote it and the
+// ReplaceSection puts content into a text between the line that says that by wrote it and the
 // line that ends it.
-func Replace(text, by, content string) (string, error) {
+func ReplaceSection(text, by, content string) (string, error) {
 	begin := "<!-- begin: written by " + by + " -->\n"
 	before, rest, ok := strings.Cut(text, begin)
 	_, after, ok2 := strings.Cut(rest, end)
@@ -24,16 +22,16 @@ func Replace(text, by, content string) (string, error) {
 	return before + begin + content + end + after, nil
 }
 
-// Write is [Replace] in a file.
-func Write(path, by, content string) error {
+// UpdateSection is [ReplaceSection] in a file.
+func UpdateSection(path, by, content string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	updated, err := Replace(string(text), by, content)
+	updated, err := ReplaceSection(string(text), by, content)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	_, err = files.Update(path, []byte(updated))
+	_, err = Update(path, []byte(updated))
 	return err
 }

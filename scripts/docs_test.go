@@ -1,0 +1,58 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"capacityv2.internal/scripts/toolchain"
+)
+
+// TestArchitecture checks that docs/architecture.md has a paragraph for each folder
+// of the tooling, and for no other.
+func TestArchitecture(t *testing.T) {
+	page, err := os.ReadFile("../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named []string
+	for _, m := range regexp.MustCompile("`scripts/([a-z]+)` ").FindAllStringSubmatch(string(page), -1) {
+		named = append(named, m[1])
+	}
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var folders []string
+	for _, entry := range entries {
+		if entry.IsDir() {
+			folders = append(folders, entry.Name())
+		}
+	}
+	slices.Sort(named)
+	if !slices.Equal(named, folders) {
+		t.Errorf("the page has the folders %v, want %v", named, folders)
+	}
+}
+
+// TestGoVersion checks that the workflows and the README name the Go release of the tooling.
+func TestGoVersion(t *testing.T) {
+	version := strings.TrimPrefix(toolchain.GoVersion, "go")
+	for path, want := range map[string]int{"../README.md": 2, "../.github/workflows/ci.yaml": 1, "../.github/workflows/nightly.yaml": 1} {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := regexp.MustCompile(`(?:Go|GO_VERSION:) (\d+\.\d+\.\d+)`).FindAllStringSubmatch(string(content), -1)
+		if len(named) != want {
+			t.Errorf("%s names the Go release %d times, want %d", path, len(named), want)
+		}
+		for _, m := range named {
+			if m[1] != version {
+				t.Errorf("%s has Go %s, want %s", path, m[1], version)
+			}
+		}
+	}
+}
