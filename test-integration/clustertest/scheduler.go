@@ -23,13 +23,15 @@ import (
 
 const (
 	leaseName     = "kube-scheduler"
-	leaseDuration = 3 * time.Second
-	leaseRenewal  = 2 * time.Second
+	leaseDuration = 5 * time.Second
+	leaseRenewal  = 4 * time.Second
 	leaseRetry    = 500 * time.Millisecond
 )
 
 // process is a scheduler with its own way to the API server.
 type process struct {
+	// identity is its name in the lease, if it has to have one.
+	identity  string
 	link      *link
 	informers informers.SharedInformerFactory
 	stop      func()
@@ -44,24 +46,28 @@ func (c *Cluster) StartScheduler() {
 }
 
 // StartStandby starts another scheduler, which takes over when the first one does not
-// renew its lease any more.
+// renew its lease any more. It waits until the first one has it: a scheduler that is new
+// itself would compete with the one that stands by.
 func (c *Cluster) StartStandby() {
 	c.Helper()
 	if !c.options.Lease {
 		c.Fatal("the scheduler has no lease; want Options.Lease")
 	}
+	c.waitForLease(c.scheduler)
 	c.standby = c.start()
 }
 
 // StopScheduler ends the scheduler without waiting for what it is about to bind. It
 // takes back what it can.
 func (c *Cluster) StopScheduler() {
+	c.Helper()
 	c.scheduler.stop()
-	<-c.scheduler.done
+	c.waitForEnd(c.scheduler)
 }
 
 // KillScheduler ends the scheduler as a signal does: it writes nothing any more.
 func (c *Cluster) KillScheduler() {
+	c.Helper()
 	c.scheduler.link.End()
 	c.StopScheduler()
 }
@@ -70,25 +76,38 @@ func (c *Cluster) KillScheduler() {
 // stands by has its lease.
 func (c *Cluster) TakeOver() {
 	c.Helper()
-	lease := func(ctx context.Context) (string, error) {
-		lease, err := c.Client().CoordinationV1().Leases(c.Namespace).Get(ctx, leaseName, metav1.GetOptions{})
-		if err != nil || lease.Spec.HolderIdentity == nil {
-			return "", err
-		}
-		return *lease.Spec.HolderIdentity, nil
-	}
-	before, err := lease(c)
-	c.ExpectNoError(err, "get lease")
 	c.scheduler.link.Cut()
-	<-c.scheduler.done
-	c.Eventually(func(ctx context.Context) error {
-		now, err := lease(ctx)
-		if err == nil && (now == before || now == "") {
-			err = errors.New("nobody has taken over the lease")
-		}
-		return err
-	})
+	c.waitForEnd(c.scheduler)
+	c.waitForLease(c.standby)
 	c.scheduler, c.standby = c.standby, nil
+}
+
+// waitForLease waits until a scheduler has the lease.
+func (c *Cluster) waitForLease(p *process) {
+	c.Helper()
+	c.Eventually(func(ctx context.Context) error {
+		lease, err := c.Client().CoordinationV1().Leases(c.Namespace).Get(ctx, leaseName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if holder := lease.Spec.HolderIdentity; holder == nil || *holder != p.identity {
+			return fmt.Errorf("%s does not have the lease", p.identity)
+		}
+		return nil
+	})
+}
+
+// waitForEnd waits until a scheduler has ended.
+func (c *Cluster) waitForEnd(p *process) {
+	c.Helper()
+	c.Eventually(func(context.Context) error {
+		select {
+		case <-p.done:
+			return nil
+		default:
+			return errors.New("the scheduler still runs")
+		}
+	})
 }
 
 // Relist has the scheduler list again what it watches of capacity, and returns when
@@ -146,7 +165,8 @@ func (c *Cluster) start() *process {
 	run := s.Run
 	if c.options.Lease {
 		c.leases++
-		run = c.elected(p, client.CoordinationV1(), fmt.Sprintf("scheduler-%d", c.leases), run)
+		p.identity = fmt.Sprintf("scheduler-%d", c.leases)
+		run = c.elected(p, client.CoordinationV1(), run)
 	}
 	c.running.Go(func() {
 		run(tCtx)
@@ -159,13 +179,13 @@ func (c *Cluster) start() *process {
 
 // elected returns run for as long as the process has the lease. If it loses it, it
 // ends, as kube-scheduler does.
-func (c *Cluster) elected(p *process, client coordinationv1.LeasesGetter, identity string, run func(context.Context)) func(context.Context) {
+func (c *Cluster) elected(p *process, client coordinationv1.LeasesGetter, run func(context.Context)) func(context.Context) {
 	c.Helper()
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: c.Namespace, Name: leaseName},
 			Client:     client,
-			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+			LockConfig: resourcelock.ResourceLockConfig{Identity: p.identity},
 		},
 		LeaseDuration: leaseDuration, RenewDeadline: leaseRenewal, RetryPeriod: leaseRetry,
 		Callbacks: leaderelection.LeaderCallbacks{

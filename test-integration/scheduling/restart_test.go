@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +27,13 @@ var restarts = map[string]func(*clustertest.Cluster){
 		c.StartStandby()
 		c.TakeOver()
 	},
+	// The second one waits for the lease of the first one when the third one comes.
+	"killed and taken over": func(c *clustertest.Cluster) {
+		c.KillScheduler()
+		c.StartScheduler()
+		c.StartStandby()
+		c.TakeOver()
+	},
 }
 
 // TestRestartInFlight: a scheduler ends while a volume is not in the published
@@ -34,7 +42,7 @@ func TestRestartInFlight(t *testing.T) {
 	for name, restart := range restarts {
 		t.Run(name, func(t *testing.T) {
 			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
-				options.Lease = name == "taken over"
+				options.Lease = strings.HasSuffix(name, "taken over")
 				c := clustertest.StartWith(ktesting.Init(t), options)
 				c.CreateNodes(1)
 				driver := c.StartDriver(unpublished([]int64{100}))
