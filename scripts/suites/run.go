@@ -28,6 +28,15 @@ type Runner struct {
 // their tests wait more than they compute.
 const workers = 2
 
+// Compile compiles the suites.
+func (r Runner) Compile(ctx context.Context, suites []Suite, s *progress.Step) error {
+	var pkgs []string
+	for _, suite := range suites {
+		pkgs = append(pkgs, suite.pkg())
+	}
+	return toolchain.CompileTests(ctx, r.Tree, s.Log, pkgs...)
+}
+
 // Run runs suites with the gate off and on, and calls done for each that has ended, one
 // at a time. Tests that fail are no error: the results say so.
 func (r Runner) Run(ctx context.Context, suites []Suite, s *progress.Step, done func(suite Suite, off, on toolchain.TestResult) error) error {
@@ -79,7 +88,7 @@ func (r Runner) run(ctx context.Context, suite Suite, gateOn bool, s *progress.S
 		}
 	}()
 	fmt.Fprintf(s.Log, "# %s: see %s\n", title, log.Name())
-	pkg := "./test/integration/" + suite.Folder
+	pkg := suite.pkg()
 	args := []string{"-count=1", "-timeout", "90m"}
 	tmp, err := os.MkdirTemp("", "suite")
 	if err != nil {

@@ -10,6 +10,8 @@ type Suite struct {
 	Args []string
 }
 
+func (s Suite) pkg() string { return "./test/integration/" + s.Folder }
+
 // perfShort selects the workloads that upstream's own checks run.
 var perfShort = []string{"-args", "-test-scheduling-label-filter=integration-test,short,-performance"}
 

@@ -24,6 +24,12 @@ func BuildPackages(ctx context.Context, dir string, log io.Writer, patterns ...s
 	return Go(ctx, dir, log, append([]string{"build", "-tags", Tags, "-o", os.DevNull}, pkgs...)...)
 }
 
+// CompileTests compiles what the tests of the packages that match patterns consist of.
+// Commands that run such tests side by side would each compile it.
+func CompileTests(ctx context.Context, dir string, log io.Writer, patterns ...string) error {
+	return GoEnv(ctx, dir, nil, log, append([]string{"list", "-export", "-test", "-deps", "-tags", Tags, "-f", ""}, patterns...)...)
+}
+
 // PackageName returns the name in the package clauses of a package.
 func PackageName(ctx context.Context, dir string, log io.Writer, pkg string) (string, error) {
 	name, err := list(ctx, dir, log, "{{.Name}}", []string{pkg})

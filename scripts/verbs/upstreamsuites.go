@@ -36,15 +36,16 @@ func (a *App) UpstreamSuites(ctx context.Context, folder *regexp.Regexp) error {
 	if len(selected) == 0 {
 		return progress.Refuse(fmt.Sprintf("no suite matches %q", folder), "one of: "+folders(suites.All), "make upstream-suites SUITE=scheduler/")
 	}
+	runner := suites.Runner{Tree: a.WS.Tree(), Env: []string{a.binPath()}}
 	var rows []suites.Row
 	return a.do(ctx, "upstream-suites", a.apply(
 		progress.Task{Name: "build etcd", Do: a.buildEtcd},
+		progress.Task{Name: "compile the suites", Do: func(ctx context.Context, s *progress.Step) error { return runner.Compile(ctx, selected, s) }},
 		progress.Task{Name: fmt.Sprintf("%d suites, gate off and on", len(selected)), Do: func(ctx context.Context, s *progress.Step) error {
 			tree, err := a.tree(s.Log).Tree(ctx, "HEAD")
 			if err != nil {
 				return err
 			}
-			runner := suites.Runner{Tree: a.WS.Tree(), Env: []string{a.binPath()}}
 			return runner.Run(ctx, selected, s, func(suite suites.Suite, off, on toolchain.TestResult) error {
 				row := suites.NewRow(suite, tree, off, on)
 				rows = append(rows, row)
