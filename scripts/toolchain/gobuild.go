@@ -27,7 +27,7 @@ func BuildPackages(ctx context.Context, dir string, log io.Writer, patterns ...s
 // CompileTests compiles what the tests of the packages that match patterns consist of.
 // Commands that run such tests side by side would each compile it.
 func CompileTests(ctx context.Context, dir string, log io.Writer, patterns ...string) error {
-	return GoEnv(ctx, dir, nil, log, append([]string{"list", "-export", "-test", "-deps", "-tags", Tags, "-f", ""}, patterns...)...)
+	return Go(ctx, dir, log, append([]string{"list", "-export", "-test", "-deps", "-tags", Tags, "-f", ""}, patterns...)...)
 }
 
 // PackageName returns the name in the package clauses of a package.
