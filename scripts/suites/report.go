@@ -13,8 +13,8 @@ const head = `# Upstream's own suites
 Written by ` + "`make upstream-suites`" + `: upstream's integration suites that see the scheduler, volumes or the
 types of group storage, with the feature gate off and on. Subtests count as tests. Each row
 names the tree that it ran on, by the beginning of its hash: the newest one was ` + "`%.10s`" + `.
-` + "`appliedTree`" + ` in ` + "`patches/kubernetes/tree.lock`" + ` is that of the series as it is here. Times leave out compiling; two suites run side by side, each with both
-gates, on %s.
+` + "`appliedTree`" + ` in ` + "`patches/kubernetes/tree.lock`" + ` is that of the series as it is here. Times leave out compiling; two suites run side by side, nearly all with both
+gates at once, on %s.
 
 | suite in ` + "`test/integration`" + ` | gate | tests | passed | failed | skipped | time | tree |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |

@@ -24,8 +24,8 @@ type Runner struct {
 	Env []string
 }
 
-// workers is how many suites run side by side, each with the gate off and on: most of
-// their tests wait more than they compute.
+// workers is how many suites run side by side, nearly all of them with the gate off and on at
+// once: most of their tests wait more than they compute.
 const workers = 2
 
 // Compile compiles the suites.
@@ -64,6 +64,9 @@ func (r Runner) Run(ctx context.Context, suites []Suite, s *progress.Step, done 
 // both runs a suite with the gate off and on.
 func (r Runner) both(ctx context.Context, suite Suite, s *progress.Step) (off, on toolchain.TestResult, err error) {
 	group, ctx := errgroup.WithContext(ctx)
+	if suite.Alone {
+		group.SetLimit(1)
+	}
 	group.Go(func() (err error) { off, err = r.run(ctx, suite, false, s); return err })
 	group.Go(func() (err error) { on, err = r.run(ctx, suite, true, s); return err })
 	err = group.Wait()
