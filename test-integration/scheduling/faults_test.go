@@ -72,12 +72,17 @@ func testFaultyRefreshes(t *testing.T, options clustertest.Options, confirming b
 	}
 	t.Logf("seed %d", seed)
 
+	// All pods are there before the scheduler: it decides before anything is published,
+	// however slowly the machine creates pods.
 	const pods = 10
+	c.WaitForScheduler()
+	c.StopScheduler()
 	for i := range pods {
 		for _, fault := range faults {
 			c.CreatePod(clustertest.Pod{Name: fmt.Sprintf("%s-%d", fault.name, i), Class: fault.name, Sizes: []string{"20Gi"}})
 		}
 	}
+	c.StartScheduler()
 	c.WaitForPlaced(5 * len(faults))
 	placed, err := c.Placed(c)
 	c.ExpectNoError(err, "list pods")
