@@ -1,0 +1,100 @@
+package scheduling
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/test/utils/ktesting"
+
+	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/modeldriver"
+)
+
+// TestClaimsOfATenant: who can write a claim can write its selected node. A claim that is never
+// provisioned, because it has a selector, keeps others off a node for as long as a timeout if its
+// volume would have room, and not at all if not.
+func TestClaimsOfATenant(t *testing.T) {
+	clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+		options.ReservationTimeout = 3
+		c := clustertest.StartWith(ktesting.Init(t), options)
+		c.CreateNodes(1)
+		config := unpublished([]int64{100})
+		config.Confirming = true
+		config.Refuses = func(claim *corev1.PersistentVolumeClaim) error {
+			if claim.Spec.Selector != nil {
+				return errors.New("claim Selector is not supported")
+			}
+			return nil
+		}
+		driver := c.StartDriver(config)
+		for name, size := range map[string]string{"huge": "8191Pi", "all": "100Gi"} {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{selectedNode: "node-1"}}}
+			claim.Spec = corev1.PersistentVolumeClaimSpec{
+				StorageClassName: new(class),
+				AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
+				Selector:         &metav1.LabelSelector{},
+			}
+			_, err := c.Client().CoreV1().PersistentVolumeClaims(c.Namespace).Create(c, claim, metav1.CreateOptions{})
+			c.ExpectNoError(err, "create claim")
+		}
+		c.CreatePod(clustertest.Pod{Name: "waits", Class: class, Sizes: []string{"1Gi"}})
+		c.ExpectReason("waits", 1, clustertest.Reserved)
+		c.ExpectNode("waits", "node-1")
+		expectNoFailures(c, driver)
+	})
+}
+
+const selectedNode = "volume.kubernetes.io/selected-node"
+
+// TestTwoPublishers: while one publisher takes over from another, two objects are for one node. What
+// was decided is in flight in both, until each shows it.
+func TestTwoPublishers(t *testing.T) {
+	clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+		c := clustertest.StartWith(ktesting.Init(t), options)
+		c.CreateNodes(1)
+		driver := c.StartDriver(unpublished([]int64{100}))
+		for _, name := range []string{"a-before-all-others", "z-behind-all-others"} {
+			_, err := c.Client().StorageV1().CSIStorageCapacities(modeldriver.Namespace).Create(c, &storagev1.CSIStorageCapacity{
+				ObjectMeta:       metav1.ObjectMeta{Name: name},
+				StorageClassName: class,
+				NodeTopology:     &metav1.LabelSelector{MatchLabels: clustertest.OnNode("node-1")},
+				Capacity:         new(resource.MustParse("100Gi")),
+			}, metav1.CreateOptions{})
+			c.ExpectNoError(err, "create object of the other publisher")
+		}
+		c.CreatePod(clustertest.Pod{Name: "first", Class: class, Sizes: []string{"60Gi"}})
+		c.ExpectNode("first", "node-1")
+		c.CreatePod(clustertest.Pod{Name: "second", Class: class, Sizes: []string{"60Gi"}})
+		c.ExpectReason("second", 1, clustertest.Reserved)
+		c.Stays(func(context.Context) error { return c.HasReason("second", 1, clustertest.Reserved) })
+		expectNoFailures(c, driver)
+	})
+}
+
+// TestOwnerClearsClaim: an owner who takes the selected node away from a claim does not free what its
+// volume takes, which no object shows yet.
+func TestOwnerClearsClaim(t *testing.T) {
+	clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+		c := clustertest.StartWith(ktesting.Init(t), options)
+		c.CreateNodes(1)
+		driver := c.StartDriver(unpublished([]int64{100}))
+		c.CreatePod(clustertest.Pod{Name: "first", Class: class, Sizes: []string{"60Gi"}})
+		c.ExpectNode("first", "node-1")
+		pod, err := c.Client().CoreV1().Pods(c.Namespace).Get(c, "first", metav1.GetOptions{})
+		c.ExpectNoError(err, "get pod")
+		claim := pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName
+		_, err = c.Client().CoreV1().PersistentVolumeClaims(c.Namespace).Patch(c, claim, types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+selectedNode+`":null}}}`), metav1.PatchOptions{})
+		c.ExpectNoError(err, "patch claim")
+		c.CreatePod(clustertest.Pod{Name: "second", Class: class, Sizes: []string{"60Gi"}})
+		c.ExpectReason("second", 1, clustertest.Reserved)
+		c.Stays(func(context.Context) error { return c.HasReason("second", 1, clustertest.Reserved) })
+		expectNoFailures(c, driver)
+	})
+}
