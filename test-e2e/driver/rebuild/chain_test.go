@@ -88,10 +88,11 @@ func TestChain(t *testing.T) {
 	}
 	stage("n1", codes.OK, "")
 	h.cordon("n1")
-	h.expect("unset; n1; n1")
-	stage("n2", codes.FailedPrecondition, "still staged on node n1") // the pod is being evicted
+	h.expect("unset; home n1=n1")
+	stage("n2", codes.Aborted, "sent elsewhere")
 	h.send("n2")
-	h.remove("n1")
+	stage("n2", codes.FailedPrecondition, "still staged on node n1") // the pod is being evicted
+	h.outOfService("n1")
 	stage("n2", codes.OK, "") // no kubelet will unstage it
 	h.stays("n2")
 	data, err := os.ReadFile(filepath.Join(root, "n2/data", v.ID, "file"))
@@ -101,5 +102,5 @@ func TestChain(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(root, "n1/data", v.ID)); !os.IsNotExist(err) {
 		t.Errorf("the old copy is still there: %v", err)
 	}
-	stage("n1", codes.FailedPrecondition, "still staged on node n2")
+	stage("n1", codes.Aborted, "volume "+v.ID+" is on [n2], not on n1")
 }

@@ -27,9 +27,9 @@ import (
 // byHandle indexes the PersistentVolumes of the driver by volume ID.
 const byHandle = "handle"
 
-// Placements counts changes of node affinities. Reasons: unset (no copy can be used),
-// narrowed (some can), returned (all can again), taken back (the claim was sent elsewhere
-// meanwhile), rebuilt (a node has asked for the volume).
+// Placements counts changes of node affinities. Reasons: released (no copy can be used),
+// returned (one can again, or its node has asked for the volume), rebuilt (on a node that
+// had no copy), taken back (the claim was sent elsewhere meanwhile).
 var Placements = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "reference_driver_placements_total",
 	Help: "Changes of the node affinity of PersistentVolumes, by reason.",
@@ -79,7 +79,8 @@ func New(client kubernetes.Interface, driver, key string) (*Controller, error) {
 			}
 		}),
 		c.watch(core.PersistentVolumeClaims().Informer(), func(before, after any) bool {
-			return selectedNode(before.(*corev1.PersistentVolumeClaim)) != selectedNode(after.(*corev1.PersistentVolumeClaim))
+			const key = storagehelpers.AnnSelectedNode
+			return before.(*corev1.PersistentVolumeClaim).Annotations[key] != after.(*corev1.PersistentVolumeClaim).Annotations[key]
 		}, func(o any) {
 			if claim, ok := o.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" {
 				c.queue.Add(claim.Spec.VolumeName)
@@ -148,9 +149,4 @@ func (c *Controller) work(ctx context.Context) {
 
 func (c *Controller) isOurs(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == c.driver
-}
-
-// selectedNode returns where a claim was sent last.
-func selectedNode(claim *corev1.PersistentVolumeClaim) string {
-	return claim.Annotations[storagehelpers.AnnSelectedNode]
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,6 +24,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
+
+	"capacityv2.internal/test-e2e/driver/volume"
 )
 
 const (
@@ -40,6 +41,7 @@ type harness struct {
 	controller *Controller
 	stop       context.CancelFunc
 	version    atomic.Int64
+	patches    []string // of the volume, those that were not refused
 	watches    atomic.Int64
 }
 
@@ -63,7 +65,7 @@ func newHarness(t *testing.T, copies ...string) *harness {
 	}
 	objects := []runtime.Object{claim, pv}
 	for _, name := range []string{"n1", "n2", "n3"} {
-		objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		objects = append(objects, node(name, name+"-uid"))
 	}
 	h := &harness{T: t, client: fake.NewClientset(objects...)}
 	h.client.PrependReactor("patch", "persistentvolumes", h.patchVolume)
@@ -75,6 +77,10 @@ func newHarness(t *testing.T, copies ...string) *harness {
 	h.restart()
 	t.Cleanup(func() { h.stop() })
 	return h
+}
+
+func node(name, uid string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)}}
 }
 
 // patchVolume patches as an API server does, which compares versions. The fake does not.
@@ -104,6 +110,7 @@ func (h *harness) patchVolume(action clienttesting.Action) (bool, runtime.Object
 		return true, nil, err
 	}
 	after.ResourceVersion = fmt.Sprint(h.version.Add(1))
+	h.patches = append(h.patches, string(patch.GetPatch()))
 	return true, after, h.client.Tracker().Update(patch.GetResource(), after, "")
 }
 
@@ -130,15 +137,15 @@ func (h *harness) restart() {
 	h.stop = func() { cancel(); wait() }
 }
 
-func (h *harness) node(name, patch string) {
+func (h *harness) patchNode(name, patch string) {
 	h.Helper()
 	if _, err := h.client.CoreV1().Nodes().Patch(h.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		h.Fatal(err)
 	}
 }
 
-func (h *harness) cordon(name string)   { h.node(name, `{"spec":{"unschedulable":true}}`) }
-func (h *harness) uncordon(name string) { h.node(name, `{"spec":{"unschedulable":null}}`) }
+func (h *harness) cordon(name string)   { h.patchNode(name, `{"spec":{"unschedulable":true}}`) }
+func (h *harness) uncordon(name string) { h.patchNode(name, `{"spec":{"unschedulable":null}}`) }
 
 func (h *harness) remove(name string) {
 	h.Helper()
@@ -147,31 +154,77 @@ func (h *harness) remove(name string) {
 	}
 }
 
+// recreate replaces a node by another one of the same name.
+func (h *harness) recreate(name string) {
+	h.Helper()
+	h.remove(name)
+	h.recreateDeleted(name)
+}
+
+func (h *harness) recreateDeleted(name string) {
+	h.Helper()
+	if _, err := h.client.CoreV1().Nodes().Create(h.Context(), node(name, "new-uid"), metav1.CreateOptions{}); err != nil {
+		h.Fatal(err)
+	}
+	h.restart() // which fills the caches
+}
+
+func (h *harness) outOfService(name string) {
+	h.patchNode(name, `{"spec":{"taints":[{"key":"node.kubernetes.io/out-of-service","effect":"NoExecute"}]}}`)
+}
+
 // send writes what the scheduler writes.
 func (h *harness) send(node string) {
 	h.Helper()
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, storagehelpers.AnnSelectedNode, node)
+	h.patchClaim(fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, storagehelpers.AnnSelectedNode, node))
+}
+
+func (h *harness) patchClaim(patch string) {
+	h.Helper()
 	if _, err := h.client.CoreV1().PersistentVolumeClaims("default").Patch(h.Context(), "claim", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		h.Fatal(err)
 	}
 }
 
-// state returns the nodes that the node affinity names, and what is remembered.
+// sendWhenSet has the scheduler send the claim to a node at the moment at which a node
+// affinity is set for the first time.
+func (h *harness) sendWhenSet(node string, then func()) {
+	var done atomic.Bool
+	h.client.PrependReactor("patch", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch := string(action.(clienttesting.PatchAction).GetPatch())
+		if !strings.Contains(patch, `"In"`) || !done.CompareAndSwap(false, true) {
+			return false, nil, nil
+		}
+		defer then()
+		// Not through the client, which is busy with this.
+		claims := corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
+		object, err := h.client.Tracker().Get(claims, "default", "claim")
+		if err != nil {
+			return true, nil, err
+		}
+		claim := object.(*corev1.PersistentVolumeClaim).DeepCopy()
+		claim.Annotations[storagehelpers.AnnSelectedNode] = node
+		return false, nil, h.client.Tracker().Update(claims, claim, "default")
+	})
+}
+
+// state returns the nodes that the node affinity names, and the annotations.
 func (h *harness) state() string {
 	h.Helper()
 	pv, err := h.client.CoreV1().PersistentVolumes().Get(h.Context(), "pv", metav1.GetOptions{})
 	if err != nil {
 		h.Fatal(err)
 	}
-	if pv.Spec.NodeAffinity == nil {
-		return strings.TrimSpace("unset; " + pv.Annotations[annCopies] + "; " + pv.Annotations[annSentTo])
+	state := "unset"
+	if pv.Spec.NodeAffinity != nil {
+		state = strings.Join(h.controller.named(pv), ",")
 	}
-	p := h.controller.placementOf(pv)
-	state := strings.Join(p.named, ",")
-	if slices.Compare(p.named, p.copies) != 0 || p.sentTo != nil {
-		state += fmt.Sprintf("; %s; %s", strings.Join(p.copies, ","), pv.Annotations[annSentTo])
+	for _, a := range []struct{ key, text string }{{storagehelpers.AnnHomeNodes, "home"}, {annBegun, "begun"}, {annUnconfirmed, "unconfirmed"}} {
+		if value, ok := pv.Annotations[a.key]; ok {
+			state += fmt.Sprintf("; %s %s", a.text, strings.ReplaceAll(value, "-uid", ""))
+		}
 	}
-	return state
+	return strings.TrimSpace(state)
 }
 
 func (h *harness) expect(want string) {
@@ -182,21 +235,32 @@ func (h *harness) expect(want string) {
 			return
 		}
 	}
-	h.Errorf("node affinity: %q; expected %q", got, want)
+	h.Errorf("PersistentVolume: %q; expected %q", got, want)
 }
 
-// stays waits, and then checks what has not changed, or is back: the caches of nodes and
-// claims get news in any order.
+func (h *harness) expectWrites(want int64) {
+	h.Helper()
+	if got := h.version.Load(); got != want {
+		h.Errorf("%d writes of the PersistentVolume; expected %d", got, want)
+	}
+}
+
+// stays has a new controller look at what there is, which may change nothing.
 func (h *harness) stays(want string) {
 	h.Helper()
-	time.Sleep(100 * time.Millisecond)
+	h.restart()
+	if err := h.controller.place(h.Context(), "pv"); err != nil && !apierrors.IsConflict(err) {
+		h.Error(err)
+	}
 	h.expect(want)
 }
 
-func (h *harness) publish(node string, code codes.Code) {
+func (h *harness) ask(question volume.Question, node string, code codes.Code) {
 	h.Helper()
-	_, err := h.controller.ControllerPublishVolume(h.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: "v", NodeId: node})
+	_, err := h.controller.ControllerPublishVolume(h.Context(), &csi.ControllerPublishVolumeRequest{
+		VolumeId: "v", NodeId: node, VolumeContext: map[string]string{volume.QuestionKey: string(question)},
+	})
 	if status.Code(err) != code {
-		h.Errorf("published on %s: %v; expected %s", node, err, code)
+		h.Errorf("%s for %s: %v; expected %s", question, node, err, code)
 	}
 }

@@ -2,12 +2,15 @@ package rebuild
 
 import (
 	"context"
-	"fmt"
 	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 )
 
 // place makes the node affinity of a volume fit to which nodes can be used.
@@ -29,86 +32,61 @@ func (c *Controller) place(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	p := c.placementOf(pv)
-	if len(p.copies) == 0 {
-		return nil // Nobody knows where it is. It does not move then.
+	if pv, err = c.confirm(ctx, pv); err != nil {
+		return ignoreElsewhere(err)
 	}
-	usable, err := c.usable(p.copies)
-	if err != nil {
+	if pv.Spec.NodeAffinity == nil {
+		return ignoreElsewhere(c.putBack(ctx, pv))
+	}
+	homes, err := c.homesAmong(c.named(pv))
+	if err != nil || len(c.named(pv)) == 0 || claim.Annotations[storagehelpers.AnnSelectedNode] == "" {
+		return err // Without a selected node, it does not move.
+	}
+	if _, usable, err := c.present(homes); err != nil || usable {
 		return err
 	}
-	switch {
-	case len(usable) == 0:
-		return c.unset(ctx, pv, p, claim)
-	case p.sentTo != nil:
-		return c.putBack(ctx, pv, p, claim, usable)
-	case slices.Equal(p.named, usable):
-		return nil
-	}
-	reason := "narrowed"
-	if len(usable) == len(p.copies) {
-		reason = "returned"
-	}
-	_, err = c.write(ctx, pv, placement{named: usable, copies: p.copies}, reason)
-	return err
+	return c.release(ctx, pv, storagehelpers.FormatHomeNodes(homes), "released")
 }
 
-// unset releases a volume, and remembers where its claim was sent last.
-func (c *Controller) unset(ctx context.Context, pv *corev1.PersistentVolume, p placement, claim *corev1.PersistentVolumeClaim) error {
-	if len(p.named) == 0 && p.sentTo != nil {
-		return nil
-	}
-	sentTo := p.sentTo
-	if sentTo == nil {
-		selected := selectedNode(claim)
-		sentTo = &selected
-	}
-	_, err := c.write(ctx, pv, placement{copies: p.copies, sentTo: sentTo}, "unset")
-	return err
-}
-
-// putBack says again where a volume is that has not moved, unless its claim was sent
-// elsewhere meanwhile. The scheduler writes the claim first and reads the volume then,
-// so this is the other way round: one of both notices. What is remembered stays until
-// that is known, so that another controller can go on.
-func (c *Controller) putBack(ctx context.Context, pv *corev1.PersistentVolume, p placement, claim *corev1.PersistentVolumeClaim, usable []string) (err error) {
-	released := placement{copies: p.copies, sentTo: p.sentTo}
-	if selectedNode(claim) != *p.sentTo {
-		if len(p.named) > 0 {
-			_, err = c.write(ctx, pv, released, "taken back")
-		}
+// putBack sets the node affinity to the home nodes, if one of them can be used.
+func (c *Controller) putBack(ctx context.Context, pv *corev1.PersistentVolume) error {
+	homes, _ := storagehelpers.HomeNodesOf(pv)
+	present, usable, err := c.present(homes)
+	if err != nil || !usable {
 		return err
 	}
-	if !slices.Equal(p.named, usable) {
-		pv, err = c.write(ctx, pv, placement{named: usable, copies: p.copies, sentTo: p.sentTo}, "returned")
-		if err != nil {
-			return err
-		}
-	}
-	claim, err = c.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("read claim again: %w", err)
-	}
-	if selectedNode(claim) != *p.sentTo {
-		_, err = c.write(ctx, pv, released, "taken back")
-		return err
-	}
-	_, err = c.write(ctx, pv, placement{named: usable, copies: p.copies}, "")
-	return err
+	return c.set(ctx, pv, present, "returned")
 }
 
-func (c *Controller) usable(names []string) ([]string, error) {
-	var usable []string
+// homesAmong returns the nodes of names. One that does not exist has no UID.
+func (c *Controller) homesAmong(names []string) (homes []storagehelpers.HomeNode, err error) {
 	for _, name := range names {
 		node, err := c.nodes.Get(name)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, err
 		}
-		if err == nil && isUsable(node) {
-			usable = append(usable, name)
+		if err == nil {
+			homes = append(homes, storagehelpers.HomeNode{Name: name, UID: node.UID})
 		}
 	}
-	return usable, nil
+	return homes, nil
+}
+
+// present returns which home nodes exist, as the same objects, and whether one of them can
+// be used.
+func (c *Controller) present(homes []storagehelpers.HomeNode) (names []string, usable bool, err error) {
+	for _, home := range homes {
+		node, err := c.nodes.Get(home.Name)
+		if apierrors.IsNotFound(err) || err == nil && node.UID != home.UID {
+			continue
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		names = append(names, home.Name)
+		usable = usable || isUsable(node)
+	}
+	return names, usable, nil
 }
 
 // isUsable does not look at whether the node is ready: one that is not may still write.
@@ -116,4 +94,39 @@ func isUsable(node *corev1.Node) bool { return !node.Spec.Unschedulable && !isOu
 
 func isOutOfService(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == corev1.TaintNodeOutOfService })
+}
+
+// selectedNode returns where the claim of a volume was sent last. It does not use the
+// cache, which may be old.
+func (c *Controller) selectedNode(ctx context.Context, pv *corev1.PersistentVolume) (string, error) {
+	ref := pv.Spec.ClaimRef
+	if ref == nil {
+		return "", status.Errorf(codes.Aborted, "PersistentVolume %s is not bound", pv.Name)
+	}
+	claim, err := c.client.CoreV1().PersistentVolumeClaims(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && claim.UID != ref.UID {
+		return "", status.Errorf(codes.Aborted, "the claim of PersistentVolume %s is gone", pv.Name)
+	}
+	if err != nil {
+		return "", err
+	}
+	return claim.Annotations[storagehelpers.AnnSelectedNode], nil
+}
+
+// admits tells whether nodes have the one where the claim of a volume was sent last.
+func (c *Controller) admits(ctx context.Context, pv *corev1.PersistentVolume, nodes []string) (bool, error) {
+	selected, err := c.selectedNode(ctx, pv)
+	return slices.Contains(nodes, selected), err
+}
+
+func elsewhere(pv *corev1.PersistentVolume) error {
+	return status.Errorf(codes.Aborted, "the claim of volume %s was sent elsewhere", pv.Spec.CSI.VolumeHandle)
+}
+
+// ignoreElsewhere ignores what another change of the claim will mend.
+func ignoreElsewhere(err error) error {
+	if status.Code(err) == codes.Aborted {
+		return nil
+	}
+	return err
 }

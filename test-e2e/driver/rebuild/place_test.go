@@ -1,119 +1,121 @@
 package rebuild
 
 import (
-	"fmt"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clienttesting "k8s.io/client-go/testing"
-	storagehelpers "k8s.io/component-helpers/storage/volume"
+
+	"capacityv2.internal/test-e2e/driver/volume"
 )
 
+// TestPlacement has what happens to nodes. The claim was sent to n1.
 func TestPlacement(t *testing.T) {
 	for name, test := range map[string]struct {
-		copies []string
+		copies string
 		do     func(*harness)
 	}{
-		"cordon and uncordon": {[]string{"n1"}, func(h *harness) {
+		"cordon and uncordon": {"n1", func(h *harness) {
 			h.cordon("n1")
-			h.stays("unset; n1; n1")
-			if n := h.version.Load(); n != 1 {
-				h.Errorf("%d writes; expected 1", n)
-			}
+			h.stays("unset; home n1=n1")
+			h.expectWrites(1)
 			h.uncordon("n1")
 			h.stays("n1")
 		}},
-		"out of service": {[]string{"n1"}, func(h *harness) {
-			h.node("n1", `{"spec":{"taints":[{"key":"node.kubernetes.io/out-of-service","effect":"NoExecute"}]}}`)
-			h.expect("unset; n1; n1")
+		"out of service": {"n1", func(h *harness) {
+			h.outOfService("n1")
+			h.expect("unset; home n1=n1")
 		}},
-		"not ready only": {[]string{"n1"}, func(h *harness) {
-			h.node("n1", `{"spec":{"taints":[{"key":"node.kubernetes.io/not-ready","effect":"NoExecute"}]}}`)
+		"not ready only": {"n1", func(h *harness) {
+			h.patchNode("n1", `{"spec":{"taints":[{"key":"node.kubernetes.io/not-ready","effect":"NoExecute"}]}}`)
 			h.stays("n1")
 		}},
-		"deleted": {[]string{"n1"}, func(h *harness) {
+		"deleted": {"n1", func(h *harness) {
 			h.remove("n1")
-			h.expect("unset; n1; n1")
+			h.expect("unset; home")
 		}},
-		"cordoned while the controller was down": {[]string{"n1"}, func(h *harness) {
+		"cordoned while the controller was down": {"n1", func(h *harness) {
 			h.stop()
 			h.cordon("n1")
 			h.stop = nil
 			h.restart()
-			h.expect("unset; n1; n1")
+			h.expect("unset; home n1=n1")
 		}},
-		"another node is cordoned": {[]string{"n1"}, func(h *harness) {
+		"another node is cordoned": {"n1", func(h *harness) {
 			h.cordon("n2")
 			h.stays("n1")
 		}},
-		"sent elsewhere before it came back": {[]string{"n1"}, func(h *harness) {
-			h.cordon("n1")
-			h.expect("unset; n1; n1")
-			h.send("n2")
-			h.restart() // remembers
-			h.uncordon("n1")
-			h.stays("unset; n1; n1")
-			h.send("n1") // taken back by the scheduler
-			h.expect("n1")
-		}},
-		"rebuilt": {[]string{"n1"}, func(h *harness) {
-			h.publish("n2", codes.FailedPrecondition) // it is on n1
-			h.cordon("n1")
-			h.expect("unset; n1; n1")
-			h.send("n2")
-			h.publish("n2", codes.OK)
-			h.publish("n2", codes.OK)
-			h.publish("n3", codes.FailedPrecondition)
-			h.uncordon("n1")
-			h.stays("n2")
-			h.publish("n1", codes.FailedPrecondition)
-		}},
-		"requested at home": {[]string{"n1"}, func(h *harness) {
-			h.cordon("n1")
-			h.expect("unset; n1; n1")
-			h.publish("n1", codes.FailedPrecondition) // may be on its way
-			h.send("n2")
-			h.uncordon("n1")
-			h.stays("unset; n1; n1")
-			h.publish("n1", codes.OK) // whatever the annotation says
-			h.stays("n1")
-		}},
-		"copies": {[]string{"n1", "n2"}, func(h *harness) {
+		"a usable copy is left": {"n1,n2", func(h *harness) {
 			h.stays("n1,n2")
 			h.cordon("n1")
-			h.expect("n2; n1,n2; ")
-			h.publish("n2", codes.OK)
-			h.publish("n3", codes.FailedPrecondition)
-			h.cordon("n2")
-			h.expect("unset; n1,n2; n1")
-			h.uncordon("n2")
-			h.expect("n2; n1,n2; ")
+			h.stays("n1,n2")
 			h.uncordon("n1")
+			h.cordon("n2")
+			h.stays("n1,n2")
+			h.cordon("n1")
+			h.expect("unset; home n1=n1,n2=n2")
+			h.uncordon("n2")
 			h.expect("n1,n2")
 		}},
-		"copies rebuilt": {[]string{"n1", "n2"}, func(h *harness) {
+		"one of two copies is on a recreated node": {"n1,n2", func(h *harness) {
 			h.cordon("n1")
 			h.cordon("n2")
-			h.expect("unset; n1,n2; n1")
-			h.publish("n3", codes.OK)
-			h.stays("n3")
+			h.expect("unset; home n1=n1,n2=n2")
+			h.recreate("n1")
+			h.send("n2")
+			h.uncordon("n2")
+			h.stays("n2")
 		}},
-		"claim recreated": {[]string{"n1"}, func(h *harness) {
-			h.stop()
-			h.stop = nil
-			if _, err := h.client.CoreV1().PersistentVolumeClaims("default").Patch(h.Context(), "claim", types.MergePatchType, []byte(`{"metadata":{"uid":"other"}}`), metav1.PatchOptions{}); err != nil {
-				h.Fatal(err)
-			}
+		"sent elsewhere before it came back": {"n1", func(h *harness) {
+			h.cordon("n1")
+			h.expect("unset; home n1=n1")
+			h.send("n2")
+			h.uncordon("n1")
+			h.stays("unset; home n1=n1")
+			h.expectWrites(1) // it was not named for a moment
+			h.send("n1")
+			h.expect("n1")
+		}},
+		"the driver had moved it": {"n2", func(h *harness) {
+			h.cordon("n2")
+			h.expect("unset; home n2=n2")
+			h.uncordon("n2")
+			h.stays("unset; home n2=n2") // the claim was sent to n1 long ago
+			h.send("n2")
+			h.expect("n2")
+		}},
+		"recreated, perhaps with new disks": {"n1", func(h *harness) {
+			h.cordon("n1")
+			h.expect("unset; home n1=n1")
+			h.recreate("n1")
+			h.stays("unset; home n1=n1")
+			h.ask(volume.Show, "n1", codes.OK)
+			h.stays("n1")
+		}},
+		"recreated after it was sent elsewhere": {"n1", func(h *harness) {
+			h.remove("n1")
+			h.expect("unset; home")
+			h.ask(volume.Show, "n1", codes.OK)
+			h.stays("unset; home")
+			h.send("n2")
+			h.recreateDeleted("n1")
+			h.ask(volume.Show, "n1", codes.OK)
+			h.ask(volume.Show, "n1", codes.OK)
+			h.stays("unset; home n1=new")
+		}},
+		"claim without a node": {"n1", func(h *harness) {
+			h.patchClaim(`{"metadata":{"annotations":null}}`)
+			h.restart()
+			h.cordon("n1")
+			h.stays("n1")
+		}},
+		"claim recreated": {"n1", func(h *harness) {
+			h.patchClaim(`{"metadata":{"uid":"other"}}`)
 			h.restart()
 			h.cordon("n1")
 			h.stays("n1")
@@ -121,97 +123,98 @@ func TestPlacement(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test.do(newHarness(t, test.copies...))
+			test.do(newHarness(t, strings.Split(test.copies, ",")...))
 		})
 	}
+}
+
+// TestPatch has the patches as they are sent: affinity and home nodes are in one, with the
+// version that was read.
+func TestPatch(t *testing.T) {
+	h := newHarness(t, "n1")
+	h.cordon("n1")
+	h.stays("unset; home n1=n1")
+	h.uncordon("n1")
+	h.stays("n1")
+	h.stop()
+	want := []string{
+		`{"metadata":{"annotations":{"pv.kubernetes.io/home-nodes":"n1=n1-uid","reference.csi.capacityv2.internal/begun":null,"reference.csi.capacityv2.internal/unconfirmed":null},"resourceVersion":"0"},"spec":{"nodeAffinity":null}}`,
+		`{"metadata":{"annotations":{"pv.kubernetes.io/home-nodes":null,"reference.csi.capacityv2.internal/unconfirmed":"n1=n1-uid"},"resourceVersion":"1"},"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"topology.example.com/node","operator":"In","values":["n1"]}]}]}}}}`,
+		`{"metadata":{"annotations":{"reference.csi.capacityv2.internal/begun":null,"reference.csi.capacityv2.internal/unconfirmed":null},"resourceVersion":"2"},"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"topology.example.com/node","operator":"In","values":["n1"]}]}]}}}}`,
+	}
+	if !slices.Equal(h.patches, want) {
+		t.Errorf("patches:\n%s\nexpected:\n%s", strings.Join(h.patches, "\n"), strings.Join(want, "\n"))
+	}
+	h.stop = func() {}
 }
 
 // TestSentElsewhereMeanwhile has the scheduler write between the controller's look at the
 // claim and its write of the volume.
 func TestSentElsewhereMeanwhile(t *testing.T) {
-	h := newHarness(t, "n1")
-	h.cordon("n1")
-	h.expect("unset; n1; n1")
-	var named atomic.Bool
-	h.client.PrependReactor("patch", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if patch := action.(clienttesting.PatchAction).GetPatch(); strings.Contains(string(patch), `"In"`) && named.CompareAndSwap(false, true) {
-			if !strings.Contains(string(patch), annSentTo+`":"n1"`) {
-				t.Errorf("what is remembered is gone too early: %s", patch)
-			}
-			// Not through the client, which is busy with this.
-			object, err := h.client.Tracker().Get(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), "default", "claim")
-			if err != nil {
-				return true, nil, err
-			}
-			claim := object.(*corev1.PersistentVolumeClaim).DeepCopy()
-			claim.Annotations[storagehelpers.AnnSelectedNode] = "n2"
-			if err := h.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), claim, "default"); err != nil {
-				return true, nil, err
-			}
-		}
-		return false, nil, nil
-	})
-	h.uncordon("n1")
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline) && !named.Load(); time.Sleep(5 * time.Millisecond) {
-	}
-	if !named.Load() {
-		t.Error("the node was not named again")
-	}
-	h.stays("unset; n1; n1")
-}
-
-// TestKilledWhilePuttingBack has a controller that has named the node again, and has not
-// read the claim again.
-func TestKilledWhilePuttingBack(t *testing.T) {
-	for _, test := range []struct {
-		sentTo string
-		do     func(*harness)
-		want   string
-	}{
-		{"n1", func(*harness) {}, "n1"},
-		{"n2", func(*harness) {}, "unset; n1; n1"},
-		{"n2", func(h *harness) { h.cordon("n1") }, "unset; n1; n1"},
-		{"n2", func(h *harness) { // n1 asks for the volume
-			pv, err := h.client.CoreV1().PersistentVolumes().Get(h.Context(), "pv", metav1.GetOptions{})
-			if err == nil {
-				err = h.controller.publish(h.Context(), pv, "n1")
-			}
-			if err != nil {
-				h.Error(err)
-			}
-		}, "n1"},
-	} {
+	t.Run("put back", func(t *testing.T) {
 		h := newHarness(t, "n1")
-		h.stop()
-		h.stop = nil
-		h.send(test.sentTo)
-		if _, err := h.client.CoreV1().PersistentVolumes().Patch(t.Context(), "pv", types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"n1",%q:"n1"}}}`, annCopies, annSentTo), metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
+		h.cordon("n1")
+		h.expect("unset; home n1=n1")
+		set := make(chan struct{})
+		h.sendWhenSet("n2", func() { close(set) })
+		h.uncordon("n1")
+		select {
+		case <-set:
+		case <-time.After(10 * time.Second):
+			t.Error("the node affinity was not set")
 		}
-		test.do(h)
-		h.restart()
-		h.stays(test.want)
-		h.stop()
-	}
+		h.stays("unset; home n1=n1")
+	})
+	t.Run("rebuilt", func(t *testing.T) {
+		h := newHarness(t, "n1")
+		h.cordon("n1")
+		h.expect("unset; home n1=n1")
+		h.send("n2")
+		h.ask(volume.Begin, "n2", codes.OK)
+		h.sendWhenSet("n3", func() {})
+		h.ask(volume.Place, "n2", codes.Aborted)
+		h.stays("unset; home n1=n1")
+		h.ask(volume.Place, "n2", codes.Aborted)
+		h.ask(volume.Begin, "n3", codes.OK)
+	})
+	t.Run("rebuilt, and sent home", func(t *testing.T) {
+		h := newHarness(t, "n1")
+		h.cordon("n1")
+		h.expect("unset; home n1=n1")
+		h.send("n2")
+		h.uncordon("n1")
+		h.sendWhenSet("n1", func() {})
+		h.ask(volume.Place, "n2", codes.Aborted)
+		h.stays("n1")
+	})
 }
 
-func TestFence(t *testing.T) {
-	h := newHarness(t, "n1")
-	fence := func(code codes.Code) {
-		t.Helper()
-		_, err := h.controller.ControllerUnpublishVolume(t.Context(), &csi.ControllerUnpublishVolumeRequest{VolumeId: "v", NodeId: "n1"})
-		if status.Code(err) != code {
-			t.Errorf("fenced: %v; expected %s", err, code)
-		}
-	}
-	fence(codes.FailedPrecondition)
-	h.cordon("n1")
-	fence(codes.FailedPrecondition) // it runs
-	h.node("n1", `{"spec":{"taints":[{"key":"node.kubernetes.io/out-of-service","effect":"NoExecute"}]}}`)
-	fence(codes.OK)
-	h.remove("n1")
-	fence(codes.OK)
-	if _, err := h.controller.ControllerPublishVolume(t.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: "unknown", NodeId: "n1"}); status.Code(err) != codes.Unavailable {
-		t.Errorf("unknown volume: %v", err)
+// TestKilledBeforeSecondLook has a controller that has set the affinity, and has not read
+// the claim again.
+func TestKilledBeforeSecondLook(t *testing.T) {
+	for name, test := range map[string]struct {
+		sent string
+		do   func(*harness)
+		want string
+	}{
+		"not sent elsewhere": {"n2", func(*harness) {}, "n2"},
+		"sent elsewhere":     {"n3", func(*harness) {}, "unset; home n1=n1"},
+		"asks before that":   {"n3", func(h *harness) { h.ask(volume.Place, "n2", codes.Aborted) }, "unset; home n1=n1"},
+		"sent home":          {"n1", func(*harness) {}, "unset; home n1=n1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, "n2")
+			h.cordon("n1")
+			h.stop()
+			h.send(test.sent)
+			patch := `{"metadata":{"annotations":{"` + annUnconfirmed + `":"n1=n1-uid","` + annBegun + `":"n2"}}}`
+			if _, err := h.client.CoreV1().PersistentVolumes().Patch(t.Context(), "pv", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			test.do(h)
+			h.stop = nil
+			h.restart()
+			h.expect(test.want)
+		})
 	}
 }

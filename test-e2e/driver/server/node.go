@@ -59,20 +59,20 @@ func (n *Node) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeReques
 }
 
 // NodeUnstageVolume unmounts the staging path, which is the kubelet's to remove. After
-// that, another node can have the volume.
+// that, nothing goes on, and another node can have the volume.
 func (n *Node) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
 	path := r.GetStagingTargetPath()
 	if err := required(r.GetVolumeId(), "staging target path", path); err != nil {
 		return nil, err
 	}
-	mounted, err := n.Volumes.Backing.IsMounted(path)
-	if err == nil && mounted {
-		err = n.Mounter.Unmount(path)
-	}
+	err := n.Volumes.Release(ctx, r.GetVolumeId(), func() error {
+		mounted, err := n.Volumes.Backing.IsMounted(path)
+		if err == nil && mounted {
+			err = n.Mounter.Unmount(path)
+		}
+		return err
+	})
 	if err != nil {
-		return nil, status.Errorf(codes.Internal, "unmount volume %s: %v", r.GetVolumeId(), err)
-	}
-	if err := n.Volumes.Release(ctx, r.GetVolumeId()); err != nil {
 		return nil, err
 	}
 	return &csi.NodeUnstageVolumeResponse{}, nil

@@ -33,7 +33,7 @@ func TestRebuild(t *testing.T) {
 		t.Errorf("named %q, left %d and %d", c.named[v.ID], c.left(n), c.left(m))
 	}
 	// And back, while the creator remembers that it is elsewhere.
-	c.expect(m.Release(t.Context(), v.ID), codes.OK, "")
+	c.expect(m.Release(t.Context(), v.ID, nothing), codes.OK, "")
 	c.release(v.ID)
 	c.write(n, v.ID, "second")
 	if got := c.data(n, v.ID) + ", " + c.data(m, v.ID); got != "ready second, none" {
@@ -62,7 +62,7 @@ func TestRefused(t *testing.T) {
 		"staged": {func(c *cluster, n, _ *Manager, id string) { stage(c, n, id) }, codes.FailedPrecondition, "still staged on node n"},
 		"elsewhere": {func(c *cluster, _, _ *Manager, id string) {
 			c.named[id] = "n"
-		}, codes.FailedPrecondition, "volume is on n"},
+		}, codes.Aborted, "volume is on n"},
 		"data away": {func(c *cluster, n, _ *Manager, id string) {
 			// The disk is not there, or not mounted here.
 			if err := os.Rename(filepath.Join(c.root, "n/data"), filepath.Join(c.root, "n/gone")); err != nil {
@@ -73,7 +73,7 @@ func TestRefused(t *testing.T) {
 					c.Error(err)
 				}
 			})
-		}, codes.FailedPrecondition, "cannot be read"},
+		}, codes.Unavailable, "cannot be read"},
 		"written meanwhile": {func(c *cluster, n, m *Manager, id string) {
 			stage(c, n, id)
 			c.off = []string{"n"} // says who put it out of service, wrongly
@@ -86,7 +86,7 @@ func TestRefused(t *testing.T) {
 				}
 			}
 		}, codes.FailedPrecondition, "still being written"},
-		"no controller half": {func(_ *cluster, _, m *Manager, _ string) { m.Placement = nil }, codes.FailedPrecondition, "no controller half"},
+		"no controller half": {func(_ *cluster, _, m *Manager, _ string) { m.Placement = nil }, codes.Unavailable, "no controller half"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, map[string]int64{"n": 10, "m": 2})
@@ -130,6 +130,26 @@ func TestNotMounted(t *testing.T) {
 	}
 }
 
+// TestOldCopyIsKept checks that the old copy is given up only after the new one serves.
+func TestOldCopyIsKept(t *testing.T) {
+	c := newCluster(t, map[string]int64{"n": 10, "m": 10})
+	n, m := c.start("n"), c.start("m")
+	v := c.volume(n, 1)
+	c.release(v.ID)
+	m.Backing = broken{}
+	_, err := m.Acquire(t.Context(), v.ID, "/stage")
+	c.expect(err, codes.Internal, "broken")
+	if got := c.data(n, v.ID); got != "ready first" {
+		t.Errorf("old copy before the new one serves: %s", got)
+	}
+	m.Backing = unmounted{}
+	_, err = m.Acquire(t.Context(), v.ID, "/stage")
+	c.expect(err, codes.OK, "")
+	if got := c.data(n, v.ID); got != "moved" {
+		t.Errorf("old copy after that: %s", got)
+	}
+}
+
 // TestFence checks that a copy is not served any more after another node has begun to
 // take it over, but by a decision of the controller half.
 func TestFence(t *testing.T) {
@@ -137,12 +157,15 @@ func TestFence(t *testing.T) {
 	n, m := c.start("n"), c.start("m")
 	v := c.volume(n, 1)
 	c.release(v.ID)
+	if err := m.copyHere(t.Context(), v.ID); err != nil {
+		t.Fatal(err)
+	}
 	c.away = true
-	_, err := m.Acquire(t.Context(), v.ID, "/stage")
-	c.expect(err, codes.Unavailable, "")
-	_, err = n.Acquire(t.Context(), v.ID, "/stage")
-	c.expect(err, codes.Unavailable, "")
-	if got := c.data(n, v.ID) + ", " + c.data(m, v.ID); got != "ready first, rebuilt first" {
+	for _, manager := range []*Manager{m, n} {
+		_, err := manager.Acquire(t.Context(), v.ID, "/stage")
+		c.expect(err, codes.Unavailable, "")
+	}
+	if got := c.data(n, v.ID) + ", " + c.data(m, v.ID); got != "ready first, rebuilt first" || c.left(m) != 9 {
 		t.Errorf("without a controller half: %s", got)
 	}
 	// It decides for the old node, whose data changes.
@@ -160,7 +183,7 @@ func TestFence(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = m.Acquire(t.Context(), v.ID, "/stage")
-	c.expect(err, codes.FailedPrecondition, "volume is on n")
+	c.expect(err, codes.Aborted, "volume is on n")
 	// Then for the new one, which must not serve what it copied before.
 	c.release(v.ID)
 	if _, err := m.Store.Reserve(leftover); err != nil {
@@ -173,11 +196,11 @@ func TestFence(t *testing.T) {
 		t.Errorf("new node: %s", got)
 	}
 	_, err = n.Acquire(t.Context(), v.ID, "/stage")
-	c.expect(err, codes.FailedPrecondition, "still staged on node m")
+	c.expect(err, codes.Aborted, "volume is on m")
 }
 
 // TestUnfencedIsServed checks that a node needs no controller half for a volume that is
-// at home.
+// at home, but does not serve it if there is one that says otherwise.
 func TestUnfencedIsServed(t *testing.T) {
 	c := newCluster(t, map[string]int64{"n": 10})
 	n := c.start("n")
@@ -185,6 +208,10 @@ func TestUnfencedIsServed(t *testing.T) {
 	c.away = true
 	_, err := n.Acquire(t.Context(), v.ID, "/stage")
 	c.expect(err, codes.OK, "")
+	c.expect(n.Release(t.Context(), v.ID, nothing), codes.OK, "")
+	c.away, c.named[v.ID] = false, "m"
+	_, err = n.Acquire(t.Context(), v.ID, "/stage")
+	c.expect(err, codes.Aborted, "volume is on m")
 }
 
 // TestNodeOff takes a volume from a node that never unstaged it.
@@ -202,7 +229,7 @@ func TestNodeOff(t *testing.T) {
 	if got := c.data(n, v.ID) + ", " + c.data(m, v.ID); got != "moved, ready first" {
 		t.Error(got)
 	}
-	c.expect(n.Release(t.Context(), v.ID), codes.OK, "") // it was not off
+	c.expect(n.Release(t.Context(), v.ID, nothing), codes.OK, "") // it was not off
 }
 
 // TestRebuildKilled kills the new node's driver at each step. Before it has the volume,
@@ -217,7 +244,10 @@ func TestRebuildKilled(t *testing.T) {
 			v := c.volume(n, 1)
 			c.release(v.ID)
 			died := killAt(step, m, func() {
-				_, err := m.acquire(t.Context(), v.ID, "/stage")
+				err := m.copyHere(t.Context(), v.ID)
+				if err == nil {
+					_, err = m.serve(t.Context(), v.ID, "/stage", nil)
+				}
 				c.expect(err, codes.OK, "")
 			})
 			n, m = c.start("n"), c.start("m")
@@ -346,7 +376,7 @@ type agrees struct{}
 func (agrees) Fence(context.Context, string, string) error {
 	return status.Error(codes.FailedPrecondition, "no node is off")
 }
-func (agrees) Place(context.Context, string, string) error { return nil }
+func (agrees) Ask(context.Context, Question, string, string) error { return nil }
 
 // TestCopies uses a volume with two copies on one node and then on the other.
 func TestCopies(t *testing.T) {
@@ -380,12 +410,12 @@ func TestCopies(t *testing.T) {
 	_, err = n.Acquire(t.Context(), v.ID, "/stage") // it has been staged all the time
 	c.expect(err, codes.FailedPrecondition, "node m has taken volume")
 	// The books of the other copy cannot be found: it may be newer.
-	c.expect(m.Release(t.Context(), v.ID), codes.OK, "")
+	c.expect(m.Release(t.Context(), v.ID, nothing), codes.OK, "")
 	if err := os.Rename(filepath.Join(c.root, "n/pools.json"), filepath.Join(c.root, "n/gone")); err != nil {
 		t.Fatal(err)
 	}
 	_, err = m.Acquire(t.Context(), v.ID, "/stage")
-	c.expect(err, codes.FailedPrecondition, "may have newer data")
+	c.expect(err, codes.Unavailable, "may have newer data")
 }
 
 // TestRestartOfNode checks that a node that was restarted does not keep a volume.

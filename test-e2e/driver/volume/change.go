@@ -30,7 +30,7 @@ func (m *Manager) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	switch {
-	case own == nil && creator == m.Store.Node:
+	case own == nil && creator == m.Store.Node && !slices.ContainsFunc(others, func(r replica) bool { return r.volume.TakesRoom() }):
 		return nil
 	case own == nil, own.State == pool.Moved, own.State == pool.Leaving, own.State == pool.Rebuilding, own.State == pool.Rebuilt:
 		return status.Errorf(codes.FailedPrecondition, "node %s does not own volume %s", m.Store.Node, id)
@@ -57,6 +57,9 @@ func (m *Manager) Expand(ctx context.Context, id string, bytes int64) (pool.Volu
 	if err != nil {
 		return v, err
 	}
+	if v.FencedFor != "" {
+		return v, status.Errorf(codes.Aborted, "volume %s is being copied to node %s", id, v.FencedFor)
+	}
 	_, others, err := m.find(id)
 	if err != nil {
 		return v, err
@@ -80,19 +83,36 @@ func (m *Manager) Expand(ctx context.Context, id string, bytes int64) (pool.Volu
 	return v, internal(m.Backing.Prepare(dir, v.CapacityBytes))
 }
 
-// Release says that a volume is not staged any more, after it has brought the other
-// copies up to date.
-func (m *Manager) Release(ctx context.Context, id string) error {
-	own, others, err := m.find(id)
-	if err != nil || own == nil || own.StagedAt == "" {
+// Release ends a copy that goes on, removes what it has left, unmounts the volume, and says
+// that it is not staged any more, after it has brought the other copies up to date. If the
+// copy does not end before the call, the error is Aborted.
+func (m *Manager) Release(ctx context.Context, id string, unmount func() error) error {
+	if err := m.end(ctx, id); err != nil {
 		return err
+	}
+	m.calls.LockKey(id)
+	defer func() { _ = m.calls.UnlockKey(id) }()
+
+	if err := unmount(); err != nil {
+		return status.Errorf(codes.Internal, "unmount volume %s: %v", id, err)
+	}
+	return m.release(ctx, id)
+}
+
+func (m *Manager) release(ctx context.Context, id string) error {
+	own, others, err := m.find(id)
+	if err != nil || own == nil {
+		return err
+	}
+	if own.StagedAt == "" {
+		return internal(m.drop(ctx, *own))
 	}
 	if own.FencedFor == "" && own.HasData() {
 		for _, r := range others {
 			if !slices.Contains(own.Copies, r.store.Node) || !r.volume.TakesRoom() || r.volume.Generation >= own.Generation {
 				continue
 			}
-			if err := m.bringUpToDate(replica{m.Store, *own}, r); err != nil {
+			if err := m.bringUpToDate(context.WithoutCancel(ctx), replica{m.Store, *own}, r); err != nil {
 				// It is copied when that node asks for the volume.
 				klog.FromContext(ctx).Error(err, "Copy stays behind", "volume", id, "node", r.store.Node)
 			}
@@ -108,8 +128,8 @@ func (m *Manager) Release(ctx context.Context, id string) error {
 	return internal(err)
 }
 
-func (m *Manager) bringUpToDate(from, to replica) error {
-	if err := m.copyData(from, to); err != nil {
+func (m *Manager) bringUpToDate(ctx context.Context, from, to replica) error {
+	if err := m.copyData(ctx, from, to); err != nil {
 		return err
 	}
 	_, err := to.store.Update(to.volume.ID, func(v *pool.Volume) error {

@@ -2,6 +2,7 @@ package volume
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -19,8 +20,9 @@ import (
 )
 
 // copyData replaces the data of a copy by that of another one. Until the caller says
-// that it is complete, it does not count.
-func (m *Manager) copyData(from, to replica) error {
+// that it is complete, it does not count. If the context ends, so does it, after the
+// step that goes on.
+func (m *Manager) copyData(ctx context.Context, from, to replica) error {
 	source, err := from.store.DataDir(from.volume)
 	if err != nil {
 		return internal(err)
@@ -31,7 +33,7 @@ func (m *Manager) copyData(from, to replica) error {
 	}
 	before, err := checksum(source)
 	if err != nil {
-		return status.Errorf(codes.FailedPrecondition, "the data of volume %s on node %s cannot be read: %v", from.volume.ID, from.store.Node, err)
+		return status.Errorf(codes.Unavailable, "the data of volume %s on node %s cannot be read: %v", from.volume.ID, from.store.Node, err)
 	}
 	_, err = to.store.Update(to.volume.ID, func(v *pool.Volume) error {
 		if v.State == pool.Ready {
@@ -46,6 +48,9 @@ func (m *Manager) copyData(from, to replica) error {
 		return internal(err)
 	}
 	m.Store.Step("before copying")
+	if ctx.Err() != nil {
+		return status.Errorf(codes.Aborted, "volume %s is not wanted here any more", from.volume.ID)
+	}
 	if err := continuity.CopyDir(target, source); err != nil {
 		return internal(err)
 	}
@@ -53,6 +58,9 @@ func (m *Manager) copyData(from, to replica) error {
 		return internal(err)
 	}
 	m.Store.Step("after copying")
+	if ctx.Err() != nil {
+		return status.Errorf(codes.Aborted, "volume %s is not wanted here any more", from.volume.ID)
+	}
 	copied, err := checksum(target)
 	if err != nil {
 		return internal(err)

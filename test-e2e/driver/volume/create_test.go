@@ -2,6 +2,8 @@ package volume
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -134,6 +136,12 @@ func TestDelete(t *testing.T) {
 		"on another node":   {on: "m", code: codes.FailedPrecondition},
 		"after it has left": {prepare: move, on: "n", code: codes.FailedPrecondition},
 		"where it went":     {prepare: move, on: "m"},
+		"with new disks": {prepare: func(c *cluster, n, m *Manager, id string) {
+			move(c, n, m, id)
+			if err := os.Remove(filepath.Join(c.root, "n/volumes", id+".json")); err != nil {
+				c.Fatal(err)
+			}
+		}, on: "n", code: codes.FailedPrecondition},
 		"while staged": {prepare: func(c *cluster, n, _ *Manager, id string) {
 			_, err := n.Acquire(c.Context(), id, "/stage")
 			c.expect(err, codes.OK, "")

@@ -10,13 +10,18 @@
 // of them; the call comes again, and finds what the steps before have left.
 //
 //  1. Take the room (if the node has no copy).
-//  2. Fence the other copies: from then on, no other node stages them. One that is
-//     staged cannot be fenced, unless its node is off.
-//  3. Copy the data and compare the checksums (if the copy of this node is behind).
-//  4. Have the controller half name this node in the PersistentVolume.
-//  5. Count the generation up, and say that the volume is staged here.
-//  6. Give up the copies that the volume does not keep.
+//  2. Ask the controller half, which writes down that a copy was begun.
+//  3. Fence the other copies: from then on, no other node stages them. One that is
+//     staged cannot be fenced, unless its node is out of service.
+//  4. Copy the data and compare the checksums. This goes on when the call ends.
+//  5. Have the controller half name this node in the PersistentVolume.
+//  6. Count the generation up, and say that the volume is staged here.
+//  7. Mount it.
+//  8. Give up the copies that the volume does not keep.
 //
-// Two nodes that do this at once may both fail and try again, but never both get to 5:
+// Steps 1 to 4 are left out if the data is here. Unstaging ends step 4. What is left by calls
+// that never came again is found by Sweep.
+//
+// Two nodes that do this at once may both fail and try again, but never both get to 6:
 // whoever is second finds itself fenced.
 package volume

@@ -28,14 +28,16 @@ type cluster struct {
 	sizes map[string]int64
 
 	mutex sync.Mutex
-	// named is the node in the node affinity, by volumes. None: it is unset.
-	named map[string]string
-	off   []string // nodes
-	away  bool
+	// named is the node in the node affinity, by volumes. None: it is unset. sent is where
+	// the claim was sent, if that matters, and begun for which node a copy was begun.
+	named, sent, begun map[string]string
+	shown              []string // nodes
+	off                []string // nodes
+	away               bool
 }
 
 func newCluster(t *testing.T, sizes map[string]int64) *cluster {
-	return &cluster{T: t, root: t.TempDir(), sizes: sizes, named: map[string]string{}}
+	return &cluster{T: t, root: t.TempDir(), sizes: sizes, named: map[string]string{}, sent: map[string]string{}, begun: map[string]string{}}
 }
 
 // start starts the driver of a node, or starts it again.
@@ -61,16 +63,26 @@ func (c *cluster) Fence(_ context.Context, _, node string) error {
 	return status.Errorf(codes.FailedPrecondition, "node %s may run", node)
 }
 
-func (c *cluster) Place(_ context.Context, volume, node string) error {
+func (c *cluster) Ask(_ context.Context, question Question, volume, node string) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if c.away {
+	named, sent := c.named[volume], c.sent[volume]
+	switch {
+	case c.away:
 		return status.Error(codes.Unavailable, "away")
+	case question == Drop && named == node:
+		return status.Error(codes.FailedPrecondition, "volume is here")
+	case question == Drop:
+		delete(c.begun, volume)
+	case question == Show:
+		c.shown = append(c.shown, node)
+	case named != "" && named != node, named == "" && sent != "" && sent != node:
+		return status.Errorf(codes.Aborted, "volume is on %s%s", named, sent)
+	case question == Begin:
+		c.begun[volume] = node
+	case question == Place:
+		c.named[volume] = node
 	}
-	if named := c.named[volume]; named != "" && named != node {
-		return status.Errorf(codes.FailedPrecondition, "volume is on %s", named)
-	}
-	c.named[volume] = node
 	return nil
 }
 
@@ -121,10 +133,13 @@ func (c *cluster) write(m *Manager, id, content string) {
 	if err := os.Symlink("folder/file", filepath.Join(dir, "link")); err != nil {
 		c.Fatal(err)
 	}
-	if err := m.Release(c.Context(), id); err != nil {
+	if err := m.Release(c.Context(), id, nothing); err != nil {
 		c.Fatal(err)
 	}
 }
+
+// nothing unmounts nothing.
+func nothing() error { return nil }
 
 // data returns what a node has of a volume: state, and content of the file.
 func (c *cluster) data(m *Manager, id string) string {

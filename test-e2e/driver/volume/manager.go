@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
-	"golang.org/x/sync/singleflight"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -23,10 +23,27 @@ type Placement interface {
 	// Fence returns no error if a node cannot write any more to what it has staged,
 	// because it is off.
 	Fence(ctx context.Context, volume, node string) error
-	// Place has the node affinity of a volume name a node, or returns an error if the
-	// volume is meant to be elsewhere.
-	Place(ctx context.Context, volume, node string) error
+	// Ask returns no error if a node may do what it asks for, Aborted if the volume is or
+	// was sent elsewhere, and Unavailable if that cannot be told.
+	Ask(ctx context.Context, question Question, volume, node string) error
 }
+
+// Question is what a node asks the controller half about a volume.
+type Question string
+
+const (
+	// Begin: may the node begin a copy, because it is asked for the volume?
+	Begin Question = "begin"
+	// Place: the node has a complete copy. May it serve it? The node affinity then names it.
+	Place Question = "place"
+	// Show: the node has a complete copy. If the volume has no node affinity, it is one of
+	// the home nodes.
+	Show Question = "show"
+	// Drop: may the node remove its copy? FailedPrecondition if the node affinity names it.
+	Drop Question = "drop"
+	// QuestionKey has the question in the volume context of a ControllerPublishVolume call.
+	QuestionKey = "question"
+)
 
 // Manager manages the volumes of one node. All of its errors have a gRPC status.
 type Manager struct {
@@ -39,14 +56,17 @@ type Manager struct {
 	// CreateDelay makes the creation of a volume take longer, for tests.
 	CreateDelay time.Duration
 
-	calls   keymutex.KeyMutex
-	staging singleflight.Group
+	// calls has one change of a volume at a time.
+	calls keymutex.KeyMutex
+	// mutex protects jobs, which are the copies that go on, by volume ID.
+	mutex sync.Mutex
+	jobs  map[string]*job
 }
 
 // New returns a manager, after it has finished or undone what a driver has left that
 // was killed.
 func New(ctx context.Context, m *Manager) (*Manager, error) {
-	m.calls = keymutex.NewHashed(1024)
+	m.calls, m.jobs = keymutex.NewHashed(1024), map[string]*job{}
 	return m, m.recover(ctx)
 }
 
@@ -116,7 +136,7 @@ func (m *Manager) find(id string) (own *pool.Volume, others []replica, err error
 		case err == nil:
 			others = append(others, replica{s, v})
 		case !errors.Is(err, pool.ErrNotFound):
-			return nil, nil, status.Errorf(codes.FailedPrecondition, "what node %s has of volume %s cannot be read: %v", s.Node, id, err)
+			return nil, nil, status.Errorf(codes.Unavailable, "what node %s has of volume %s cannot be read: %v", s.Node, id, err)
 		}
 	}
 	return own, others, nil

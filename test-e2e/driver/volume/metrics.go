@@ -11,7 +11,7 @@ import (
 var (
 	rebuilds = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "reference_driver_rebuilds_total",
-		Help: "Volumes that this node was asked for and did not have, by result: done, refused (no room, or the old copy cannot be fenced), failed. A call that is repeated counts again.",
+		Help: "Volumes that this node was asked for and did not have, by result: done, refused (no room, sent elsewhere, or the old copy cannot be fenced), failed. A call that joins a copy does not count again.",
 	}, []string{"result"})
 	sizeBytes = prometheus.NewDesc("reference_driver_pool_size_bytes",
 		"Bytes that the volumes of a pool may have together.", []string{"pool"}, nil)

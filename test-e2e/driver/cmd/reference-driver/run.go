@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/kubernetes-csi/csi-lib-utils/metrics"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
@@ -61,6 +63,7 @@ func runNode(ctx context.Context, group *errgroup.Group, o *options) error {
 		return err
 	}
 	group.Go(func() error { return server.Serve(ctx, grpcServer, o.socket) })
+	group.Go(func() error { wait.UntilWithContext(ctx, manager.Sweep, 10*time.Second); return nil })
 	if o.registration == "" {
 		return nil
 	}

@@ -1,0 +1,131 @@
+package rebuild
+
+import (
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"capacityv2.internal/test-e2e/driver/volume"
+)
+
+// TestRequests asks about a volume that is on n1, which is cordoned.
+func TestRequests(t *testing.T) {
+	const (
+		ok      = codes.OK
+		aborted = codes.Aborted
+	)
+	for name, do := range map[string]func(*harness){
+		"rebuilt": func(h *harness) {
+			h.ask(volume.Begin, "n2", aborted) // perhaps of an old pod
+			h.send("n2")
+			h.ask(volume.Begin, "n2", ok)
+			h.stays("unset; home n1=n1; begun n2")
+			h.ask(volume.Begin, "n2", ok)
+			h.ask(volume.Place, "n1", aborted) // something was begun
+			h.ask(volume.Begin, "n3", aborted)
+			h.ask(volume.Place, "n3", aborted)
+			h.uncordon("n1") // too late
+			h.stays("unset; home n1=n1; begun n2")
+			h.ask(volume.Place, "n2", ok)
+			h.stays("n2")
+			h.ask(volume.Place, "n2", ok)
+			h.ask(volume.Begin, "n2", ok)
+			h.ask(volume.Place, "n1", aborted)
+			h.ask(volume.Begin, "n1", aborted)
+		},
+		"sent on while it is copied": func(h *harness) {
+			h.send("n2")
+			h.ask(volume.Begin, "n2", ok)
+			h.send("n3")
+			h.ask(volume.Place, "n1", ok) // nothing was begun for n3
+			h.ask(volume.Begin, "n3", ok)
+			h.ask(volume.Place, "n1", aborted)
+			h.ask(volume.Place, "n2", aborted)
+			h.stays("unset; home n1=n1; begun n3")
+			h.ask(volume.Place, "n3", ok)
+			h.stays("n3")
+		},
+		"sent home while it is copied": func(h *harness) {
+			h.send("n2")
+			h.ask(volume.Begin, "n2", ok)
+			h.uncordon("n1")
+			h.send("n1")
+			h.stays("n1")
+			h.ask(volume.Place, "n2", aborted)
+		},
+		"asked for at home by a pod that tolerates the cordon": func(h *harness) {
+			h.ask(volume.Place, "n1", ok)
+			h.stays("unset; home n1=n1")
+			h.expectWrites(1) // it was not named for a moment
+		},
+		"asked for at home before it is begun elsewhere": func(h *harness) {
+			h.send("n2")
+			h.ask(volume.Place, "n1", ok)
+			h.uncordon("n1")
+			h.stays("unset; home n1=n1")
+			h.ask(volume.Place, "n1", ok)
+			h.stays("unset; home n1=n1")
+		},
+		"on a recreated node": func(h *harness) {
+			h.recreate("n1")
+			h.send("n2")
+			h.ask(volume.Place, "n1", aborted) // it has not shown a copy
+			h.ask(volume.Show, "n1", ok)
+			h.ask(volume.Place, "n1", ok)
+			h.stays("unset; home n1=new")
+		},
+		"dropped": func(h *harness) {
+			h.send("n2")
+			h.ask(volume.Begin, "n2", ok)
+			h.ask(volume.Drop, "n3", ok)
+			h.stays("unset; home n1=n1; begun n2")
+			h.ask(volume.Drop, "n2", ok)
+			h.stays("unset; home n1=n1")
+			h.ask(volume.Place, "n2", ok)
+			h.ask(volume.Drop, "n2", codes.FailedPrecondition)
+			h.ask(volume.Drop, "n1", ok)
+			h.ask(volume.Show, "n1", ok)
+			h.stays("n2")
+		},
+		"claim gone": func(h *harness) {
+			h.patchClaim(`{"metadata":{"uid":"other"}}`)
+			h.ask(volume.Place, "n1", aborted)
+			h.ask(volume.Begin, "n1", aborted)
+			h.uncordon("n1")
+			h.stays("unset; home n1=n1")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, "n1")
+			h.ask(volume.Begin, "n2", aborted)
+			h.cordon("n1")
+			h.expect("unset; home n1=n1")
+			do(h)
+		})
+	}
+}
+
+// TestFence checks what proves that a node is off: only somebody's word.
+func TestFence(t *testing.T) {
+	h := newHarness(t, "n1")
+	fence := func(code codes.Code) {
+		t.Helper()
+		_, err := h.controller.ControllerUnpublishVolume(t.Context(), &csi.ControllerUnpublishVolumeRequest{VolumeId: "v", NodeId: "n1"})
+		if status.Code(err) != code {
+			t.Errorf("fenced: %v; expected %s", err, code)
+		}
+	}
+	fence(codes.FailedPrecondition)
+	h.cordon("n1")
+	fence(codes.FailedPrecondition)
+	h.outOfService("n1")
+	fence(codes.OK)
+	h.remove("n1")
+	fence(codes.FailedPrecondition)
+	if _, err := h.controller.ControllerPublishVolume(t.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: "unknown", NodeId: "n1"}); status.Code(err) != codes.Unavailable {
+		t.Errorf("unknown volume: %v", err)
+	}
+}

@@ -1,0 +1,97 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"k8s.io/klog/v2"
+
+	"capacityv2.internal/test-e2e/driver/pool"
+)
+
+// isHalf tells whether a copy is not complete, or not the volume's yet. Its room counts as
+// used.
+func isHalf(v pool.Volume) bool { return v.State == pool.Rebuilding || v.State == pool.Rebuilt }
+
+// drop removes the half copy of a volume that this node is not asked for any more, if it is
+// one. A copy that is complete stays if the PersistentVolume names this node already.
+func (m *Manager) drop(ctx context.Context, v pool.Volume) error {
+	if !isHalf(v) {
+		return nil
+	}
+	err := m.ask(ctx, Drop, v.ID)
+	switch {
+	case v.State == pool.Rebuilding, err == nil:
+		return m.discardHalf(v)
+	case status.Code(err) == codes.FailedPrecondition:
+		return nil
+	}
+	return err
+}
+
+func (m *Manager) discardHalf(v pool.Volume) error {
+	if err := m.Store.Discard(v.ID, true); err != nil {
+		return err
+	}
+	// The volume may have been deleted meanwhile, and the copy been made after that.
+	dir, err := m.Store.DataDir(v)
+	if err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// Sweep removes half copies, and old ones of other nodes, for which the call that would have
+// removed them was lost. It tells the controller half which copies this node has: it may
+// have come back.
+func (m *Manager) Sweep(ctx context.Context) {
+	volumes, err := m.Store.Volumes()
+	for _, v := range volumes {
+		err = errors.Join(err, m.sweep(ctx, v.ID))
+	}
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Looking at the copies of this node failed, will try again")
+	}
+}
+
+func (m *Manager) sweep(ctx context.Context, id string) error {
+	m.calls.LockKey(id)
+	defer func() { _ = m.calls.UnlockKey(id) }()
+
+	if m.isCopying(id) {
+		return nil
+	}
+	own, others, err := m.find(id)
+	if err != nil || own == nil {
+		return err
+	}
+	newest, newestErr := m.newest(id, own, others)
+	isHere := newestErr == nil && m.isHere(own, newest)
+	switch {
+	case own.State == pool.Rebuilding, own.State == pool.Rebuilt && newestErr == nil && !isHere:
+		return m.discardHalf(*own)
+	case own.State == pool.Rebuilt && isHere:
+		// It is the volume if the claim is still meant to be here.
+		if err = m.ask(ctx, Place, id); status.Code(err) == codes.Aborted {
+			return m.discardHalf(*own)
+		}
+	case own.HasData() && isHere && own.StagedAt != "":
+		m.giveUp(ctx, *own, others)
+	case own.HasData() && isHere:
+		var dir string
+		if dir, err = m.Store.DataDir(*own); err == nil {
+			_, err = os.Stat(dir)
+		}
+		if err == nil {
+			err = m.ask(ctx, Show, id)
+		}
+	}
+	if status.Code(err) == codes.Unavailable {
+		return nil
+	}
+	return err
+}
