@@ -23,11 +23,17 @@ const (
 	Reserved = "node(s) had storage capacity reserved by another pod"
 	// VolumeElsewhere is that of a node that the node affinity of a volume excludes.
 	VolumeElsewhere = "node(s) didn't match PersistentVolume's node affinity"
-	// VolumeInUse is that of a node without the volume that another pod uses.
-	VolumeInUse = "node(s) didn't have the volume that another pod uses"
-	// VolumeAtHome is that of a node without a volume that can stay where it is.
-	VolumeAtHome = "node(s) didn't have the volume, whose node can be used again"
 )
+
+// VolumeInUse is the reason for a node without the volume that another pod uses on nodes.
+func VolumeInUse(nodes string) string {
+	return "node(s) didn't have the volume that another pod uses on " + nodes
+}
+
+// VolumeAtHome is the reason for a node without a volume that can stay on nodes.
+func VolumeAtHome(nodes string) string {
+	return "node(s) didn't have the data of a volume, which is on " + nodes + ": its driver has to set the node affinity of the PersistentVolume again"
+}
 
 // selectedNode is where the scheduler tells a provisioner its decision.
 const selectedNode = "volume.kubernetes.io/selected-node"
@@ -217,7 +223,13 @@ func (c *Cluster) GivenUp() int {
 	return c.counted("scheduler_volume_binding_capacity_packing_exhausted_total", "", "")
 }
 
-// counted returns the sum of a counter over the values of a label with the prefix.
+// Released returns how many volumes of a driver are released.
+func (c *Cluster) Released(driver string) int {
+	c.Helper()
+	return c.counted("scheduler_volume_released_volumes", "driver", driver)
+}
+
+// counted returns the sum of a counter or gauge over the values of a label with the prefix.
 // No label is for a counter without labels, which is there before it counts.
 func (c *Cluster) counted(metric, label, prefix string) int {
 	c.Helper()
@@ -236,7 +248,7 @@ func (c *Cluster) counted(metric, label, prefix string) int {
 			}
 			for _, pair := range m.GetLabel() {
 				if pair.GetName() == label && strings.HasPrefix(pair.GetValue(), prefix) {
-					sum += m.GetCounter().GetValue()
+					sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 				}
 			}
 		}

@@ -41,29 +41,18 @@ type Config struct {
 	// Unchecked is a driver that publishes its capacity and does not ask the scheduler
 	// to look at it (CSIDriver.spec.storageCapacity is false).
 	Unchecked bool
-	// Rebuilding is a driver with CSIDriver.spec.volumeRebuilding. It rebuilds a volume
-	// when it is asked for it on a node that has no access: to attach it, if
-	// AttachRequired, or else because a pod with the volume has that node. Its volumes
-	// must not be those of HostPath.
+	// Rebuilding is CSIDriver.spec.volumeRebuilding. Package rebuilder does it.
 	Rebuilding bool
-	// Copies is the number of segments in which a volume is, if more than one. A driver
-	// that rebuilds makes the node affinity name those that can be used. A volume that
-	// is rebuilt has one copy.
+	// Copies is the number of segments in which a new volume is, if more than one.
 	Copies int
 	// SilentRebuild does not publish what is free after a rebuild, as external-provisioner
 	// with a driver that does not ask it to.
 	SilentRebuild bool
-	// Eager rebuilds a volume as soon as another node is selected for its claim.
-	Eager bool
-	// AttachRequired is a driver whose volumes get attached. It plays the part of
-	// external-attacher, too.
+	// AttachRequired is CSIDriver.spec.attachRequired.
 	AttachRequired bool
 	// Bind binds claims to their volumes, for a control plane without the PV
 	// controller.
 	Bind bool
-	// HostPath makes volumes of a folder that the nodes have, all of the same one,
-	// so that pods can run. Without it, they are CSI volumes, which nothing mounts.
-	HostPath string
 	// RefreshDelay is the time between a change of the free space and its
 	// publication. Zero publishes at once.
 	RefreshDelay time.Duration

@@ -44,8 +44,6 @@ type Driver struct {
 
 	unprovisioned workqueue.TypedRateLimitingInterface[string]
 	unpublished   workqueue.TypedRateLimitingInterface[object]
-	misplaced     workqueue.TypedRateLimitingInterface[string]
-	unattached    workqueue.TypedRateLimitingInterface[string]
 	// published are the objects as they were written, and older as they were before
 	// that. Only one goroutine uses them at a time.
 	published, older map[object]*storagev1.CSIStorageCapacity
@@ -54,7 +52,7 @@ type Driver struct {
 	confirmer  *confirmer
 	confirming atomic.Bool
 
-	rebuilding rebuilding
+	copying copying
 
 	provisioned, failed atomic.Int64
 	running             sync.WaitGroup
@@ -69,19 +67,14 @@ func Start(ctx context.Context, client kubernetes.Interface, config Config) (*Dr
 		classes:       map[string]bool{},
 		unprovisioned: newQueue[string](config.Name + "-claims"),
 		unpublished:   newQueue[object](config.Name + "-capacities"),
-		misplaced:     newQueue[string](config.Name + "-volumes"),
-		unattached:    newQueue[string](config.Name + "-attachments"),
 		published:     map[object]*storagev1.CSIStorageCapacity{},
 		older:         map[object]*storagev1.CSIStorageCapacity{},
 		confirmer:     newConfirmer(),
-		rebuilding:    rebuilding{refused: map[types.UID]string{}, sentTo: map[types.UID]string{}},
+		copying:       copying{refused: map[types.UID]string{}},
 	}
 	d.confirming.Store(config.Confirming)
 	if config.WritesPerSecond > 0 {
 		d.limiter = rate.NewLimiter(rate.Limit(config.WritesPerSecond), writeBurst)
-	}
-	if config.Rebuilding && config.HostPath != "" {
-		return nil, fmt.Errorf("driver %s: volumes of a folder of the nodes are not those of a CSI driver; it cannot rebuild them", config.Name)
 	}
 	for _, segment := range config.Segments {
 		if len(segment.Pools) == 0 {
@@ -236,16 +229,6 @@ func (d *Driver) run(ctx context.Context) error {
 		volumes.Informer()
 		d.volumes = volumes.Lister()
 	}
-	if d.config.Rebuilding {
-		if err := d.watchForRebuilding(factory); err != nil {
-			return err
-		}
-	}
-	if d.config.AttachRequired {
-		if err := d.watchAttachments(factory); err != nil {
-			return err
-		}
-	}
 	factory.StartWithContext(ctx)
 	factory.WaitForCacheSyncWithContext(ctx)
 
@@ -253,8 +236,6 @@ func (d *Driver) run(ctx context.Context) error {
 		d.running.Go(func() { drain(ctx, d.unprovisioned, d.provision) })
 	}
 	d.running.Go(func() { drain(ctx, d.unpublished, d.publish) })
-	d.running.Go(func() { drain(ctx, d.misplaced, d.place) })
-	d.running.Go(func() { drain(ctx, d.unattached, d.attach) })
 	if d.config.PollInterval > 0 {
 		d.running.Go(func() { wait.UntilWithContext(ctx, func(context.Context) { d.Publish() }, d.config.PollInterval) })
 	}
@@ -262,8 +243,6 @@ func (d *Driver) run(ctx context.Context) error {
 		<-ctx.Done()
 		d.unprovisioned.ShutDown()
 		d.unpublished.ShutDown()
-		d.misplaced.ShutDown()
-		d.unattached.ShutDown()
 		factory.Shutdown()
 	})
 	return nil

@@ -123,7 +123,9 @@ func (d *Driver) createVolume(ctx context.Context, claim *corev1.PersistentVolum
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
 			StorageClassName:              storagehelpers.GetPersistentVolumeClaimClass(claim),
 			VolumeMode:                    claim.Spec.VolumeMode,
-			PersistentVolumeSource:        d.volumeSource(claim.UID),
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				CSI: &corev1.CSIPersistentVolumeSource{Driver: d.config.Name, VolumeHandle: string(claim.UID)},
+			},
 			ClaimRef: &corev1.ObjectReference{
 				APIVersion: "v1", Kind: "PersistentVolumeClaim",
 				Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID, ResourceVersion: claim.ResourceVersion,
@@ -157,13 +159,6 @@ func (d *Driver) copy(claim *corev1.PersistentVolumeClaim, segment int) []map[st
 		}
 	}
 	return all
-}
-
-func (d *Driver) volumeSource(claim types.UID) corev1.PersistentVolumeSource {
-	if d.config.HostPath != "" {
-		return corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: d.config.HostPath, Type: new(corev1.HostPathDirectory)}}
-	}
-	return corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: d.config.Name, VolumeHandle: string(claim)}}
 }
 
 func (d *Driver) bind(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {

@@ -23,6 +23,8 @@ type storage struct {
 type allocation struct {
 	pool int
 	size int64
+	// half is a copy that is not complete.
+	half bool
 }
 
 func newStorage(pools []int64, thin, worstFit bool) *storage {
@@ -32,6 +34,11 @@ func newStorage(pools []int64, thin, worstFit bool) *storage {
 // allocate places the volume of a claim in a pool, and returns false if it fits in
 // none. A volume that has a place keeps it.
 func (s *storage) allocate(claim types.UID, size int64) bool {
+	return s.begin(claim, size, false)
+}
+
+// begin is allocate for a copy that may not be complete.
+func (s *storage) begin(claim types.UID, size int64, half bool) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if _, ok := s.volumes[claim]; ok {
@@ -50,12 +57,33 @@ func (s *storage) allocate(claim types.UID, size int64) bool {
 		size = 0
 	}
 	s.free[best] -= size
-	s.volumes[claim] = allocation{pool: best, size: size}
+	s.volumes[claim] = allocation{pool: best, size: size, half: half}
 	return true
 }
 
-// has checks whether a volume is here.
+// complete ends what begin has begun, and returns false if there was nothing to end.
+func (s *storage) complete(claim types.UID) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	a, ok := s.volumes[claim]
+	if !ok || !a.half {
+		return false
+	}
+	a.half = false
+	s.volumes[claim] = a
+	return true
+}
+
+// has checks whether a complete volume is here.
 func (s *storage) has(claim types.UID) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	a, ok := s.volumes[claim]
+	return ok && !a.half
+}
+
+// holds checks whether a volume takes space here.
+func (s *storage) holds(claim types.UID) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	_, ok := s.volumes[claim]

@@ -36,7 +36,7 @@ func testAttach(t *testing.T, options clustertest.Options) {
 	createNodes(c, 3)
 	config := local([]int64{100}, []int64{99}, []int64{99})
 	config.AttachRequired = true
-	driver := c.StartDriver(config)
+	driver := c.StartRebuilder(config)
 	c.StartAttachDetach()
 	startApp(c, "100Gi")
 	expectAttached(c, "data-app-0", "node-1")

@@ -4,38 +4,13 @@ import (
 	"errors"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	st "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	"capacityv2.internal/test-integration/clustertest"
 )
-
-// TestUncordonBeforeBinding: a decision is not carried out if the volume can stay
-// after all.
-func TestUncordonBeforeBinding(t *testing.T) { clustertest.ForEachPolicy(t, testUncordonBeforeBinding) }
-
-func testUncordonBeforeBinding(t *testing.T, options clustertest.Options) {
-	c, binding := startHolding(t, options, "node-2", true)
-	createNodes(c, 2)
-	driver := c.StartDriver(local([]int64{100}, []int64{100}))
-	startApp(c, "100Gi")
-	data := observe(c, "data-app-0")
-	drain(c)
-	c.CreatePod(app)
-	binding.Wait(c)
-
-	c.Uncordon("node-1")
-	expectAffinity(c, "data-app-0", "node-1")
-	// The scheduler knows that the node can be used.
-	c.CreatePod(clustertest.Pod{Name: "probe", NodeSelector: clustertest.OnNode("node-1")})
-	c.ExpectNode("probe", "node-1")
-	close(binding.GoOn)
-
-	c.ExpectNode(app.Name, "node-1")
-	data.expectUntouched(c)
-	expectVolumes(c, driver, 1, 0)
-	expectEvents(c)
-}
 
 // TestClaimChangesBeforeBinding: a decision for a claim that somebody else has
 // written meanwhile is made again.
@@ -46,7 +21,7 @@ func TestClaimChangesBeforeBinding(t *testing.T) {
 func testClaimChangesBeforeBinding(t *testing.T, options clustertest.Options) {
 	c, binding := startHolding(t, options, "node-2", true)
 	createNodes(c, 2)
-	driver := c.StartDriver(local([]int64{100}, []int64{100}))
+	driver := c.StartRebuilder(local([]int64{100}, []int64{100}))
 	startApp(c, "100Gi")
 	data := observe(c, "data-app-0")
 	drain(c)
@@ -67,6 +42,32 @@ func testClaimChangesBeforeBinding(t *testing.T, options clustertest.Options) {
 	expectEvents(c, "PersistentVolumeClaim/data-app-0", "Pod/app-0")
 }
 
+// TestSecondScheduler: while a pod is about to be bound, another scheduler sends the claim
+// elsewhere, for a pod of its own. The first decision is made again, and takes nothing away.
+func TestSecondScheduler(t *testing.T) { clustertest.ForEachPolicy(t, testSecondScheduler) }
+
+func testSecondScheduler(t *testing.T, options clustertest.Options) {
+	c, binding := startHolding(t, options, "node-2", true)
+	createNodes(c, 3)
+	driver := c.StartRebuilder(local([]int64{100}, []int64{100}, []int64{100}))
+	startApp(c, "100Gi")
+	data := observe(c, "data-app-0")
+	drain(c)
+	c.CreatePod(preferring(app, "node-2"))
+	binding.Wait(c)
+
+	driver.Pause(true)
+	send(c, "data-app-0", "node-3")
+	c.CreatePod(clustertest.Pod{Name: "other", Claims: app.Claims, With: func(pod *st.PodWrapper) { pod.Node("node-3") }})
+	close(binding.GoOn)
+	c.ExpectNode(app.Name, "node-3")
+	data.expect(c, "node-1", "node-3")
+
+	driver.Pause(false)
+	expectAffinity(c, "data-app-0", "node-3")
+	expectVolumes(c, driver, 0, 0, 1)
+}
+
 // TestFailedBindingBeforeRebuild: binding a pod fails after another node was selected
 // for its claim, and before the driver is asked to rebuild the volume there. The node
 // that the pod would rather use has no room.
@@ -78,7 +79,7 @@ func testFailedBindingBeforeRebuild(t *testing.T, options clustertest.Options) {
 	c, binding := startHolding(t, options, "node-2", false)
 	binding.Fail = errors.New("fails once")
 	createNodes(c, 3)
-	driver := c.StartDriver(local([]int64{100}, []int64{100}, []int64{99}))
+	driver := c.StartRebuilder(local([]int64{100}, []int64{100}, []int64{99}))
 	startApp(c, "100Gi")
 	data := observe(c, "data-app-0")
 	drain(c)
@@ -88,5 +89,42 @@ func testFailedBindingBeforeRebuild(t *testing.T, options clustertest.Options) {
 
 	close(binding.GoOn)
 	c.ExpectNode(app.Name, "node-2")
+	data.expect(c, "node-1", "node-2")
 	expectVolumes(c, driver, 0, 1, 0)
+}
+
+// TestSchedulerKilled: a scheduler ends between the selected node and the binding, and
+// the room is gone when the next one starts. It must not take the selected node for the
+// place of the volume.
+func TestSchedulerKilled(t *testing.T) { clustertest.ForEachPolicy(t, testSchedulerKilled) }
+
+func testSchedulerKilled(t *testing.T, options clustertest.Options) {
+	c, binding := startHolding(t, options, "node-2", false)
+	createNodes(c, 3)
+	driver := c.StartRebuilder(local([]int64{100}, []int64{100}, []int64{99}))
+	startApp(c, "100Gi")
+	data := observe(c, "data-app-0")
+	drain(c)
+	c.CreatePod(app)
+	binding.Wait(c)
+	c.KillScheduler()
+	driver.Resize(1, 0, -1<<30)
+	driver.Resize(2, 0, 1<<30)
+
+	c.StartScheduler()
+	c.ExpectNode(app.Name, "node-3")
+	data.expect(c, "node-1", "node-2", "node-3")
+	expectVolumes(c, driver, 0, 0, 1)
+}
+
+// preferring returns the same pod, which would rather go to a node.
+func preferring(pod clustertest.Pod, node string) clustertest.Pod {
+	pod.With = func(pod *st.PodWrapper) {
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 100, Preference: corev1.NodeSelectorTerm{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: clustertest.NodeLabel, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+			}}},
+		}}
+	}
+	return pod
 }

@@ -17,6 +17,7 @@ import (
 	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/clustertest"
 	"capacityv2.internal/test-integration/modeldriver"
+	"capacityv2.internal/test-integration/rebuilder"
 )
 
 func TestMain(m *testing.M) { apiservertest.Main(m, "MutablePVNodeAffinity") }
@@ -35,10 +36,10 @@ func start(t *testing.T, options clustertest.Options) *clustertest.Cluster {
 	return clustertest.StartWith(ktesting.Init(t), options)
 }
 
-// local returns a driver that can rebuild volumes: node-1 has the first pools, and
+// local returns the disks of a driver that can rebuild volumes: node-1 has the first pools, and
 // so on. The sizes are in GiB.
 func local(nodes ...[]int64) modeldriver.Config {
-	config := modeldriver.Config{Name: driverName, Classes: []string{class}, Rebuilding: true}
+	config := modeldriver.Config{Name: driverName, Classes: []string{class}}
 	for i, sizes := range nodes {
 		config.Segments = append(config.Segments, modeldriver.Segment{
 			Labels: clustertest.OnNode(fmt.Sprintf("node-%d", i+1)),
@@ -61,6 +62,17 @@ func startApp(c *clustertest.Cluster, size string) {
 	c.ExpectNode(app.Name, "node-1")
 }
 
+// startAtHome starts a control plane, with nodes that have the pools of a driver, and
+// app on node-1 with a volume of this size.
+func startAtHome(t *testing.T, options clustertest.Options, size string, config modeldriver.Config) (*clustertest.Cluster, *rebuilder.Driver, *history) {
+	t.Helper()
+	c := start(t, options)
+	createNodes(c, len(config.Segments))
+	driver := c.StartRebuilder(config)
+	startApp(c, size)
+	return c, driver, observe(c, app.Claims[0])
+}
+
 // drain cordons node-1 and evicts its pods.
 func drain(c *clustertest.Cluster) {
 	c.Helper()
@@ -70,7 +82,10 @@ func drain(c *clustertest.Cluster) {
 
 // expectVolumes checks how many volumes the nodes have, and that the scheduler has
 // asked for none where there was no room.
-func expectVolumes(c *clustertest.Cluster, driver *modeldriver.Driver, want ...int) {
+func expectVolumes(c *clustertest.Cluster, driver interface {
+	Volumes() []int
+	Failed() int
+}, want ...int) {
 	c.Helper()
 	c.Eventually(func(context.Context) error {
 		if got := driver.Volumes(); !slices.Equal(got, want) {

@@ -1,8 +1,6 @@
 package rescheduling
 
 import (
-	"context"
-	"errors"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,24 +9,20 @@ import (
 	"capacityv2.internal/test-integration/clustertest"
 )
 
-// TestAffinityNotUnset: a driver that does not give a volume free keeps the pod from
-// every other node.
-func TestAffinityNotUnset(t *testing.T) { clustertest.ForEachPolicy(t, testAffinityNotUnset) }
+// TestDriverDown: a driver that is down releases no volume, which keeps the pod from every
+// other node. It does so when it is back.
+func TestDriverDown(t *testing.T) { clustertest.ForEachPolicy(t, testDriverDown) }
 
-func testAffinityNotUnset(t *testing.T, options clustertest.Options) {
-	c := start(t, options)
-	createNodes(c, 2)
-	driver := c.StartDriver(local([]int64{100}, []int64{100}))
-	driver.KeepAffinity(true)
-	startApp(c, "100Gi")
-	data := observe(c, "data-app-0")
+func testDriverDown(t *testing.T, options clustertest.Options) {
+	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{100}))
+	driver.Pause(true)
 	drain(c)
 	c.CreatePod(app)
 	c.ExpectReason(app.Name, 1, clustertest.VolumeElsewhere)
 	data.expectUntouched(c)
 	expectEvents(c)
 
-	driver.KeepAffinity(false)
+	driver.Pause(false)
 	c.ExpectNode(app.Name, "node-2")
 	data.expect(c, "node-1", "node-2")
 	expectVolumes(c, driver, 0, 1)
@@ -43,12 +37,10 @@ func TestWithoutIt(t *testing.T) {
 }
 
 func testWithoutIt(t *testing.T, options clustertest.Options) {
-	c := start(t, options)
-	createNodes(c, 2)
-	driver := c.StartDriver(local([]int64{100}, []int64{10}))
-	startApp(c, "100Gi")
-	data, rescheduled := observe(c, "data-app-0"), c.Rescheduled()
+	c, _, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{10}))
+	rescheduled := c.Rescheduled()
 	drain(c)
+	expectReleased(c, "data-app-0", "node-1")
 	c.CreatePod(app)
 	if !options.GateOff {
 		c.ExpectNoRoom(app.Name, 1)
@@ -57,15 +49,36 @@ func testWithoutIt(t *testing.T, options clustertest.Options) {
 		c.ExpectNoError(err, "turn off volumeRebuilding")
 	}
 	c.ExpectNode(app.Name, "node-2")
-	c.Eventually(func(context.Context) error {
-		if driver.Failed() == 0 {
-			return errors.New("the volume was not asked for where there is no room")
-		}
-		return nil
-	})
 	data.expectUntouched(c)
 	expectEvents(c)
 	if got := c.Rescheduled() - rescheduled; got != 0 {
 		c.Errorf("%d claims were rescheduled, want none", got)
+	}
+}
+
+// TestNothingToCheckAnyMore: a pod that waits for room is woken when its class, or its
+// driver, is deleted.
+func TestNothingToCheckAnyMore(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		delete func(c *clustertest.Cluster) error
+	}{
+		{"class", func(c *clustertest.Cluster) error {
+			return c.Client().StorageV1().StorageClasses().Delete(c, class, metav1.DeleteOptions{})
+		}},
+		{"driver", func(c *clustertest.Cluster) error {
+			return c.Client().StorageV1().CSIDrivers().Delete(c, driverName, metav1.DeleteOptions{})
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+				c, _, _ := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{99}))
+				drain(c)
+				c.CreatePod(app)
+				c.ExpectNoRoom(app.Name, 1)
+				c.ExpectNoError(tc.delete(c), "delete")
+				c.ExpectNode(app.Name, "node-2")
+			})
+		})
 	}
 }

@@ -9,39 +9,54 @@ import (
 
 // TestMove is Story 3 of the KEP: a pod whose volume is on a node that is not usable
 // any more waits until another node has room for the volume, and goes there. The same
-// volume moves three times.
+// volume moves three times. What is on nodes that are off, nobody can remove.
 func TestMove(t *testing.T) { clustertest.ForEachPolicyInTurn(t, testMove) }
 
 func testMove(t *testing.T, options clustertest.Options) {
 	c := start(t, options)
 	createNodes(c, 4)
-	driver := c.StartDriver(local([]int64{100}, []int64{99}, []int64{99}, []int64{99}))
+	driver := c.StartRebuilder(local([]int64{100}, []int64{99}, []int64{99}, []int64{99}))
 	startApp(c, "100Gi")
 	data, rescheduled := observe(c, "data-app-0"), c.Rescheduled()
 
-	nodes, volumes, events := []string{"node-1"}, []int{1, 0, 0, 0}, []string{}
-	for i, leave := range []func(string){c.Cordon, c.PutOutOfService, c.DeleteNode} {
+	nodes, events := []string{"node-1"}, []string{}
+	for i, tc := range []struct {
+		leave    func(node string)
+		released string
+		because  string
+		volumes  []int
+	}{
+		{c.Cordon, releasedFrom(c, "node-1"), "no node with its data can be used (node-1)", []int{0, 1, 0, 0}},
+		{c.PutOutOfService, releasedFrom(c, "node-2"), "no node with its data can be used (node-2)", []int{0, 1, 1, 0}},
+		{c.DeleteNode, releasedFrom(c), "no node has its data", []int{0, 1, 1, 1}},
+	} {
 		node, next := nodes[i], fmt.Sprintf("node-%d", i+2)
-		leave(node)
+		tc.leave(node)
 		c.Evict(node)
 		c.CreatePod(app)
 		c.ExpectNoRoom(app.Name, 3-i)
-		expectAffinity(c, "data-app-0", "")
+		expectPlace(c, "data-app-0", tc.released)
 		data.expect(c, nodes...)
+		if got := c.Released(driverName); got != 1 {
+			c.Errorf("%d volumes are released, want 1", got)
+		}
 
 		driver.Resize(i+1, 0, 1<<30)
 		c.ExpectNode(app.Name, next)
 		nodes = append(nodes, next)
 		data.expect(c, nodes...)
-		volumes[i], volumes[i+1] = 0, 1
-		expectVolumes(c, driver, volumes...)
 		expectAffinity(c, "data-app-0", next)
+		expectVolumes(c, driver, tc.volumes...)
 		events = append(events,
-			fmt.Sprintf("PersistentVolumeClaim/data-app-0: Selected node %s instead of %s", next, node),
+			fmt.Sprintf("PersistentVolumeClaim/data-app-0: Selected node %s, where the volume needs to be rebuilt: %s", next, tc.because),
 			fmt.Sprintf("Pod/app-0: Selected node %s for volumes of bound persistentvolumeclaims that need to be rebuilt: data-app-0", next))
 		expectEvents(c, events...)
 		if got := c.Rescheduled() - rescheduled; got != i+1 {
 			c.Errorf("%d claims were rescheduled, want %d", got, i+1)
+		}
+		c.WaitForVolume("data-app-0")
+		if got := c.Released(driverName); got != 0 {
+			c.Errorf("%d volumes are released, want none", got)
 		}
 	}
 }

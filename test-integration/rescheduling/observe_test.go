@@ -3,19 +3,25 @@ package rescheduling
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/rebuilder"
 )
 
 // selectedNode is where the scheduler writes its decision.
 const selectedNode = "volume.kubernetes.io/selected-node"
+
+// homeNodes is where a driver says which nodes have the data of a released volume.
+const homeNodes = "pv.kubernetes.io/home-nodes"
 
 // history is what a claim has been.
 type history struct {
@@ -94,6 +100,14 @@ func (h *history) expect(c *clustertest.Cluster, nodes ...string) {
 	}
 }
 
+// send sends a claim to a node, as another scheduler does, or its author.
+func send(c *clustertest.Cluster, claim, node string) {
+	c.Helper()
+	_, err := c.Client().CoreV1().PersistentVolumeClaims(c.Namespace).Patch(c, claim, types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata": {"annotations": {%q: %q}}}`, selectedNode, node), metav1.PatchOptions{})
+	c.ExpectNoError(err, "change selected node")
+}
+
 // expectUntouched checks that nobody has written the claim.
 func (h *history) expectUntouched(c *clustertest.Cluster) {
 	c.Helper()
@@ -103,17 +117,61 @@ func (h *history) expectUntouched(c *clustertest.Cluster) {
 	}
 }
 
-// expectAffinity waits until the volume of a claim can be used on this node only,
-// or on all nodes if it is empty.
-func expectAffinity(c *clustertest.Cluster, claim, node string) {
+// expectAffinity waits until the volume of a claim can be used on these nodes only.
+func expectAffinity(c *clustertest.Cluster, claim string, nodes ...string) {
 	c.Helper()
-	c.Eventually(func(context.Context) error {
-		got := ""
-		if affinity := c.Volume(claim).Spec.NodeAffinity; affinity != nil {
-			got = affinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0]
+	expectPlace(c, claim, fmt.Sprintf("usable on %q", nodes))
+}
+
+// expectReleased waits until the volume of a claim can be used anywhere, and its driver says
+// that these nodes have the data, as they are now.
+func expectReleased(c *clustertest.Cluster, claim string, nodes ...string) {
+	c.Helper()
+	expectPlace(c, claim, releasedFrom(c, nodes...))
+}
+
+func releasedFrom(c *clustertest.Cluster, nodes ...string) string {
+	c.Helper()
+	homes := []string{}
+	for _, name := range nodes {
+		node, err := c.Client().CoreV1().Nodes().Get(c, name, metav1.GetOptions{})
+		c.ExpectNoError(err, "get node")
+		homes = append(homes, fmt.Sprintf("%s=%s", name, node.UID))
+	}
+	return fmt.Sprintf("released from %q", strings.Join(homes, ","))
+}
+
+func expectPlace(c *clustertest.Cluster, claim, want string) {
+	c.Helper()
+	c.Eventually(func(context.Context) error { return placeIs(c, claim, want) })
+}
+
+// placeIs returns an error if a PersistentVolume says something else about where it is.
+func placeIs(c *clustertest.Cluster, claim, want string) error {
+	c.Helper()
+	volume := c.Volume(claim)
+	homes, known := volume.Annotations[homeNodes]
+	got := fmt.Sprintf("released from %q", homes)
+	if affinity := volume.Spec.NodeAffinity; affinity != nil {
+		var nodes []string
+		for _, term := range affinity.Required.NodeSelectorTerms {
+			nodes = append(nodes, term.MatchExpressions[0].Values...)
 		}
-		if got != node {
-			return fmt.Errorf("node affinity of the volume of claim %s is for %q, want %q", claim, got, node)
+		got = fmt.Sprintf("usable on %q", nodes)
+	}
+	if known == (volume.Spec.NodeAffinity != nil) || got != want {
+		return fmt.Errorf("the volume of claim %s is %s (home nodes: %t), want %s", claim, got, known, want)
+	}
+	return nil
+}
+
+// expectCopies waits until these nodes have copies of the volume of a claim, complete or not.
+func expectCopies(c *clustertest.Cluster, driver *rebuilder.Driver, claim string, want ...string) {
+	c.Helper()
+	handle := c.Volume(claim).Spec.CSI.VolumeHandle
+	c.Eventually(func(context.Context) error {
+		if got := driver.Copies(handle); !slices.Equal(got, want) {
+			return fmt.Errorf("copies of the volume of claim %s: %v, want %v", claim, got, want)
 		}
 		return nil
 	})

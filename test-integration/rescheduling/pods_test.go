@@ -16,7 +16,7 @@ func TestMixedPod(t *testing.T) { clustertest.ForEachPolicyInTurn(t, testMixedPo
 func testMixedPod(t *testing.T, options clustertest.Options) {
 	c := start(t, options)
 	createNodes(c, 3)
-	driver := c.StartDriver(local([]int64{60}, []int64{119}, []int64{60, 59}))
+	driver := c.StartRebuilder(local([]int64{60}, []int64{119}, []int64{60, 59}))
 	network := c.StartDriver(modeldriver.Config{Name: "network.example.com", Classes: []string{"network"}, Untracked: true,
 		Segments: []modeldriver.Segment{{Pools: modeldriver.GiB(60)}}})
 	c.CreateClaim("network", "network", "60Gi")
@@ -45,18 +45,16 @@ func testMixedPod(t *testing.T, options clustertest.Options) {
 	}
 }
 
-// TestRace: there is room for the volume of one of two pods, with a driver that does
-// not wait until it is asked for the volume.
+// TestRace: there is room for the volume of one of two pods.
 func TestRace(t *testing.T) { clustertest.ForEachPolicy(t, testRace) }
 
 func testRace(t *testing.T, options clustertest.Options) {
 	c := start(t, options)
 	createNodes(c, 2)
 	config := local([]int64{50, 50}, []int64{49})
-	config.Eager = true
 	// Only when the test says so.
 	config.RefreshDelay = time.Hour
-	driver := c.StartDriver(config)
+	driver := c.StartRebuilder(config)
 	var pods []clustertest.Pod
 	for i := range 2 {
 		pod := clustertest.Pod{Name: fmt.Sprintf("app-%d", i), Claims: []string{fmt.Sprintf("data-app-%d", i)}}

@@ -1,0 +1,106 @@
+package rescheduling
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/rebuilder"
+)
+
+// TestStaleSelectedNode: the node affinity of a volume counts, and not the node for
+// which the claim was provisioned, which is gone. The node is full of this volume.
+func TestStaleSelectedNode(t *testing.T) { clustertest.ForEachPolicy(t, testStaleSelectedNode) }
+
+func testStaleSelectedNode(t *testing.T, options clustertest.Options) {
+	c, driver, _ := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{10}))
+	send(c, "data-app-0", "gone")
+	data := observe(c, "data-app-0")
+
+	c.DeletePod(app)
+	c.CreatePod(app)
+	c.ExpectNode(app.Name, "node-1")
+	data.expectUntouched(c)
+	expectVolumes(c, driver, 1, 0)
+	expectEvents(c)
+}
+
+// TestMovedByDriver: a driver has moved a volume to node-3, which is drained. The claim
+// still names node-1, which is healthy, and full. There is no privilege for it.
+func TestMovedByDriver(t *testing.T) { clustertest.ForEachPolicy(t, testMovedByDriver) }
+
+func testMovedByDriver(t *testing.T, options clustertest.Options) {
+	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{99}, []int64{100}))
+	c.DeletePod(app)
+	move(c, driver, "data-app-0", "node-3")
+	expectAffinity(c, "data-app-0", "node-3")
+	expectVolumes(c, driver, 0, 0, 1)
+	driver.Resize(0, 0, -1<<30)
+	c.WaitForCapacity(99 << 30)
+
+	c.Cordon("node-3")
+	expectReleased(c, "data-app-0", "node-3")
+	c.WaitForVolume("data-app-0")
+	c.CreatePod(app)
+	c.ExpectNoRoom(app.Name, 2)
+	data.expectUntouched(c)
+
+	driver.Resize(1, 0, 1<<30)
+	c.ExpectNode(app.Name, "node-2")
+	data.expect(c, "node-1", "node-2")
+	expectVolumes(c, driver, 0, 1, 0)
+	expectAffinity(c, "data-app-0", "node-2")
+}
+
+// TestSentByAnybody: node-1 can be used again, and somebody has sent the claim to a node that
+// is full. Every author of a claim may do that. Only node-1 has the data.
+func TestSentByAnybody(t *testing.T) { clustertest.ForEachPolicy(t, testSentByAnybody) }
+
+func testSentByAnybody(t *testing.T, options clustertest.Options) {
+	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{10}))
+	drain(c)
+	expectReleased(c, "data-app-0", "node-1")
+	send(c, "data-app-0", "node-2")
+	c.Uncordon("node-1")
+	c.WaitForScheduler()
+
+	c.CreatePod(preferring(app, "node-2"))
+	c.ExpectNode(app.Name, "node-1")
+	data.expect(c, "node-1", "node-2", "node-1")
+	expectAffinity(c, "data-app-0", "node-1")
+	expectVolumes(c, driver, 1, 0)
+}
+
+// TestNobodySaysWhere: a driver has unset the node affinity and does not say who has the
+// data. Then every node needs room, also that to which the claim was sent last.
+func TestNobodySaysWhere(t *testing.T) { clustertest.ForEachPolicy(t, testNobodySaysWhere) }
+
+func testNobodySaysWhere(t *testing.T, options clustertest.Options) {
+	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{99}))
+	driver.Pause(true)
+	c.DeletePod(app)
+	unset(c, "data-app-0")
+	c.WaitForVolume("data-app-0")
+	c.CreatePod(app)
+	c.ExpectNoRoom(app.Name, 2)
+	data.expectUntouched(c)
+
+	driver.Resize(1, 0, 1<<30)
+	c.ExpectNode(app.Name, "node-2")
+	data.expect(c, "node-1", "node-2")
+}
+
+// unset unsets the node affinity of the volume of a claim, and writes nothing else.
+func unset(c *clustertest.Cluster, claim string) {
+	c.Helper()
+	_, err := c.Client().CoreV1().PersistentVolumes().Patch(c, c.Volume(claim).Name, types.MergePatchType, []byte(`{"spec": {"nodeAffinity": null}}`), metav1.PatchOptions{})
+	c.ExpectNoError(err, "unset node affinity")
+}
+
+// move has a driver move the volume of a claim.
+func move(c *clustertest.Cluster, driver *rebuilder.Driver, claim, node string) {
+	c.Helper()
+	c.ExpectNoError(driver.Move(c, c.Volume(claim), node), "move volume")
+}
