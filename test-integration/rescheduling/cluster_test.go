@@ -73,6 +73,19 @@ func startAtHome(t *testing.T, options clustertest.Options, size string, config 
 	return c, driver, observe(c, app.Claims[0])
 }
 
+// startCopying is startAtHome for a volume of a drained node that is being copied to node-2
+// for app, and takes its time.
+func startCopying(t *testing.T, options clustertest.Options) (*clustertest.Cluster, *rebuilder.Driver, *history) {
+	t.Helper()
+	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{100}))
+	driver.Slow(true)
+	drain(c)
+	c.CreatePod(app)
+	c.ExpectNode(app.Name, "node-2")
+	expectCopies(c, driver, "data-app-0", "node-1", "node-2")
+	return c, driver, data
+}
+
 // drain cordons node-1 and evicts its pods.
 func drain(c *clustertest.Cluster) {
 	c.Helper()

@@ -100,12 +100,7 @@ func on(node, name string) clustertest.Pod {
 func TestBackHomeWhileCopying(t *testing.T) { clustertest.ForEachPolicy(t, testBackHomeWhileCopying) }
 
 func testBackHomeWhileCopying(t *testing.T, options clustertest.Options) {
-	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{100}))
-	driver.Slow(true)
-	drain(c)
-	c.CreatePod(app)
-	c.ExpectNode(app.Name, "node-2")
-	expectCopies(c, driver, "data-app-0", "node-1", "node-2")
+	c, driver, data := startCopying(t, options)
 
 	c.DeletePod(app)
 	tolerating := app

@@ -89,12 +89,7 @@ func testUncordonBeforeBinding(t *testing.T, options clustertest.Options) {
 func TestUncordonAfterDecision(t *testing.T) { clustertest.ForEachPolicy(t, testUncordonAfterDecision) }
 
 func testUncordonAfterDecision(t *testing.T, options clustertest.Options) {
-	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{100}))
-	driver.Slow(true)
-	drain(c)
-	c.CreatePod(app)
-	c.ExpectNode(app.Name, "node-2")
-	expectCopies(c, driver, "data-app-0", "node-1", "node-2")
+	c, driver, data := startCopying(t, options)
 	c.Uncordon("node-1")
 	second := clustertest.Pod{Name: "second", Claims: app.Claims}
 	c.CreatePod(preferring(second, "node-1"))
