@@ -148,7 +148,7 @@ func (res *Result) Verify() error {
 	}
 	return progress.Refuse(
 		fmt.Sprintf("generated code differs from what upstream's generators write (%d files):\n%s", len(res.Changed), res.Diff),
-		"committed == regenerated", "make codegen, and commit what it changes in a patch of Class: generated")
+		"committed == regenerated", "make codegen, and commit what it changes (CONTRIBUTING.md says in which patch)")
 }
 
 // CopyBack puts what was changed into the tree's working copy, for the user to

@@ -31,8 +31,9 @@ var (
 	sentences        = regexp.MustCompile(`[.!?](\s|$)`)
 )
 
-// Lint checks the series in dir without a source tree. All findings are joined.
-func Lint(dir string) error {
+// Lint checks the series in dir without a source tree. All findings are joined. With
+// mixGenerated, generated files may be in any patch.
+func Lint(dir string, mixGenerated bool) error {
 	names, err := List(dir)
 	if err != nil {
 		return err
@@ -61,7 +62,7 @@ func Lint(dir string) error {
 			continue
 		}
 		patches = append(patches, p)
-		errs = append(errs, lintPatch(p)...)
+		errs = append(errs, lintPatch(p, mixGenerated)...)
 	}
 	if len(errs) == 0 {
 		errs = append(errs, CheckSums(patches, lock))
@@ -113,7 +114,7 @@ func flipped(l Lock, dir, name string, b []byte) error {
 	return nil
 }
 
-func lintPatch(p Patch) []error {
+func lintPatch(p Patch, mixGenerated bool) []error {
 	var errs []error
 	bad := func(expected, format string, args ...any) {
 		errs = append(errs, progress.Refuse(p.Name+": "+fmt.Sprintf(format, args...), expected, "amend the commit in the tree (make edit), then make export"))
@@ -139,7 +140,7 @@ func lintPatch(p Patch) []error {
 		bad("at most 80 characters", "the subject has %d", len(p.Subject))
 	}
 	for _, f := range p.Files {
-		lintFile(f, p.Class(), bad)
+		lintFile(f, p.Class(), mixGenerated, bad)
 	}
 	return errs
 }
@@ -151,7 +152,7 @@ func neverTouched(path string) bool {
 	return strings.HasPrefix(path, "vendor/") || name == "go.mod" || name == "go.sum" || name == "go.work" || name == "go.work.sum"
 }
 
-func lintFile(f *gitdiff.File, class string, bad func(expected, format string, args ...any)) {
+func lintFile(f *gitdiff.File, class string, mixGenerated bool, bad func(expected, format string, args ...any)) {
 	path := f.NewName
 	if f.IsDelete {
 		path = f.OldName
@@ -167,13 +168,14 @@ func lintFile(f *gitdiff.File, class string, bad func(expected, format string, a
 	case f.IsBinary && !strings.Contains(path, "testdata/"):
 		bad("binary files only below testdata", "%s is binary", path)
 	}
-	switch isGenerated := generated.Path(path) || generatedContent(f); {
-	case isGenerated && class != "generated":
+	isGenerated := generated.Path(path) || generatedContent(f)
+	switch {
+	case isGenerated && class != "generated" && !mixGenerated:
 		bad("generated files only in patches of Class: generated", "it edits the generated file %s", path)
 	case !isGenerated && class == "generated":
 		bad("only generated files in a patch of Class: generated", "it edits %s", path)
 	}
-	if class == "generated" {
+	if isGenerated {
 		return // the generators' white space is theirs
 	}
 	for _, frag := range f.TextFragments {

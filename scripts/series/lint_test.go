@@ -45,7 +45,7 @@ func TestLintFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, dir := exported(t)
 			tc.damage(t, dir)
-			wantRefusal(t, Lint(dir), tc.want...)
+			wantRefusal(t, Lint(dir, false), tc.want...)
 		})
 	}
 }
@@ -114,7 +114,7 @@ func TestLintCommits(t *testing.T) {
 			if _, err := Export(context.Background(), repo, dir, version); err != nil {
 				t.Fatal(err)
 			}
-			err := Lint(dir)
+			err := Lint(dir, false)
 			if tc.want == nil {
 				if err != nil {
 					t.Errorf("got %v, want no error", err)
@@ -122,6 +122,32 @@ func TestLintCommits(t *testing.T) {
 				return
 			}
 			wantRefusal(t, err, tc.want...)
+		})
+	}
+}
+
+// TestLintMixGenerated is about a project that wants generated files beside what they are
+// generated from.
+func TestLintMixGenerated(t *testing.T) {
+	for name, tc := range map[string]struct {
+		message, hand string
+		want          []string // none: it passes
+	}{
+		"both in one patch":                        {message("a: add x", "feature"), "package a\n", nil},
+		"trailing blanks beside generated ones":    {message("a: add x", "feature"), "package a \n", []string{"pkg/a/x.go:1 has trailing blanks"}},
+		"a hand-written file in a generated patch": {generatedMessage, "package a\n", []string{"only generated files"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			repo, dir := exported(t)
+			commit(t, repo, tc.message, map[string]string{"pkg/a/x.go": tc.hand, "pkg/a/zz_generated.deepcopy.go": "package a \n"})
+			if _, err := Export(context.Background(), repo, dir, version); err != nil {
+				t.Fatal(err)
+			}
+			if err := Lint(dir, true); tc.want != nil {
+				wantRefusal(t, err, tc.want...)
+			} else if err != nil {
+				t.Errorf("got %v, want no error", err)
+			}
 		})
 	}
 }

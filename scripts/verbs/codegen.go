@@ -14,7 +14,7 @@ import (
 func codegenCommand(a *App) *cobra.Command {
 	var project, scope string
 	c := verb("codegen", "Regenerate with upstream's own generators, and show what changed", `
-What they write differently is left in the tree, for a commit of its own.`,
+What they write differently is left in the tree, to be committed.`,
 		"  capacityv2 codegen --project csi-spec", func(ctx context.Context) error { return a.Codegen(ctx, project, scope) })
 	c.Flags().StringVar(&project, "project", "", "upstream project, a folder of patches/ (default: all that have generators)")
 	c.Flags().StringVar(&scope, "scope", "storage", "storage: what the series can influence; all: every generator")
@@ -42,7 +42,7 @@ func (a *App) Codegen(ctx context.Context, project, scope string) error {
 			return err
 		}
 		if len(res.Changed) > 0 {
-			r.Printf("%s\n%d files changed in %s; commit them in a patch of Class: generated, then make export\n", res.Diff, len(res.Changed), res.Tree())
+			r.Printf("%s\n%d files changed in %s; commit them (CONTRIBUTING.md says in which patch), then make export\n", res.Diff, len(res.Changed), res.Tree())
 		}
 	}
 	r.Done()

@@ -38,6 +38,9 @@ type Project struct {
 	TestArgs []string `json:"testArgs,omitempty"`
 	// Generators says how its code is generated; "" where none is.
 	Generators string `json:"generators,omitempty"`
+	// MixGenerated says that a patch holds what is generated from it. Elsewhere, generated
+	// files are in patches of their own.
+	MixGenerated bool `json:"mixGenerated,omitempty"`
 	// Dependents are packages that no patch touches, and whose tests say whether the
 	// patches are right.
 	Dependents []string `json:"dependents,omitempty"`
