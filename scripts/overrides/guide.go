@@ -2,6 +2,7 @@ package overrides
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,37 +14,43 @@ import (
 )
 
 // codeBlock is a fenced block of a Markdown page.
-var codeBlock = regexp.MustCompile("(?ms)^```(sh|go)\n(.*?)^```$")
+var codeBlock = regexp.MustCompile("(?ms)^```(sh|go|yaml)\n(.*?)^```$")
 
-// FollowGuide does literally what the guide for authors of drivers says, from an empty
-// folder: it runs the blocks of commands, and saves the program where the page has it.
-// checkout is the one in which the overrides were written.
-func FollowGuide(ctx context.Context, page, checkout string, s *progress.Step) error {
+// savedAs are the files as which a reader of the guide saves its blocks.
+var savedAs = map[string]string{"go": "main.go", "yaml": "my-driver.yaml"}
+
+// withRace builds what the guide builds once more, for the test that runs it.
+const withRace = "CGO_ENABLED=1 go build -race -o my-driver-race .\n"
+
+// FollowGuide does literally what the guide for authors of drivers says, in an empty
+// folder: it runs the blocks of commands, and saves the program and the manifest where the
+// page has them. checkout is the one in which the overrides were written.
+func FollowGuide(ctx context.Context, page, checkout, dir string, s *progress.Step) error {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "my-driver")
-	if err != nil {
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
 	// One shell for all of it, as a reader has.
-	script, programs := "set -o errexit\n", 0
+	script, saved := "set -o errexit\n", map[string]int{}
 	for _, block := range codeBlock.FindAllStringSubmatch(string(text), -1) {
 		if block[1] == "sh" {
 			script += block[2]
 			continue
 		}
-		programs++
-		if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(block[2]), 0o644); err != nil {
+		saved[block[1]]++
+		if err := os.WriteFile(filepath.Join(dir, savedAs[block[1]]), []byte(block[2]), 0o644); err != nil {
 			return err
 		}
 	}
-	if programs != 1 {
-		return fmt.Errorf("%s has %d programs, expected one", page, programs)
+	for kind, name := range savedAs {
+		if saved[kind] != 1 {
+			return fmt.Errorf("%s has %d blocks for %s, expected one", page, saved[kind], name)
+		}
 	}
-	err = run.Cmd{Dir: dir, Env: append(toolchain.Env(), "GOWORK=off", "CHECKOUT="+checkout), Log: s.Log, Name: "sh", Args: []string{"-c", script}}.Run(ctx)
+	err = run.Cmd{Dir: dir, Env: append(toolchain.Env(), "GOWORK=off", "CHECKOUT="+checkout), Log: s.Log, Name: "sh", Args: []string{"-c", script + withRace}}.Run(ctx)
 	if err != nil {
 		return fmt.Errorf("what %s says does not work: %w", page, err)
 	}

@@ -96,9 +96,13 @@ func busybox(ctx context.Context, s *progress.Step) (program string, links map[s
 	return program, links, nil
 }
 
+func (a *App) buildProvisioner(ctx context.Context, s *progress.Step) error {
+	return release.BuildComponents(ctx, a.WS, workspace.ExternalProvisioner, s.Log, a.WS.Components(), provisionerProgram)
+}
+
 // buildDriver builds the programs of the images.
 func (a *App) buildDriver(ctx context.Context, s *progress.Step) error {
-	if err := release.BuildComponents(ctx, a.WS, workspace.ExternalProvisioner, s.Log, a.WS.Components(), provisionerProgram); err != nil {
+	if err := a.buildProvisioner(ctx, s); err != nil {
 		return err
 	}
 	return toolchain.Build(ctx, filepath.Join(a.WS.Root, "test-e2e"), a.WS.Components(), s.Log, "./driver/cmd/"+driverProgram)

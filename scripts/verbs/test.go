@@ -38,6 +38,7 @@ func (a *App) Test(ctx context.Context) error {
 		{Name: "tests of the reference driver, and csi-sanity", Do: a.testDriver},
 		{Name: "build etcd", Do: a.buildEtcd},
 		{Name: "build the stock kube-apiserver", Do: a.buildStockAPIServer},
+		{Name: "build external-provisioner", Do: a.buildProvisioner},
 		{Name: "integration tests, ours and upstream's, gate off and on", Do: a.testIntegration},
 	})...)
 }
@@ -93,8 +94,11 @@ func (a *App) proveOverrides(ctx context.Context, s *progress.Step) error {
 		return err
 	}
 	s.Sayf("with what docs/driver-authors.md says")
-	return overrides.FollowGuide(ctx, filepath.Join(a.WS.Root, "docs", "driver-authors.md"), a.WS.Root, s)
+	return overrides.FollowGuide(ctx, filepath.Join(a.WS.Root, "docs", "driver-authors.md"), a.WS.Root, a.guide(), s)
 }
+
+// guide is the folder in which the guide for authors of drivers is followed.
+func (a *App) guide() string { return filepath.Join(a.WS.Work, "guide") }
 
 // testDriver runs the tests of test-e2e that need no cluster, and names those that are
 // skipped: csi-sanity is, without root.
@@ -112,7 +116,12 @@ func (a *App) buildStockAPIServer(ctx context.Context, s *progress.Step) error {
 
 // integrationEnv is what our integration tests find their programs by.
 func (a *App) integrationEnv() []string {
-	return []string{a.binPath(), "STOCK_KUBE_APISERVER=" + filepath.Join(a.WS.StockComponents(), "kube-apiserver")}
+	return []string{
+		a.binPath(),
+		"STOCK_KUBE_APISERVER=" + filepath.Join(a.WS.StockComponents(), "kube-apiserver"),
+		"CSI_PROVISIONER=" + filepath.Join(a.WS.Components(), provisionerProgram),
+		"DRIVER_GUIDE=" + a.guide(),
+	}
 }
 
 // sideBySide is how many tests of an integration suite run at the same time: more than

@@ -9,11 +9,9 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,7 +30,6 @@ const stockBinaryEnv = "STOCK_KUBE_APISERVER"
 
 const (
 	stockStartTimeout = 2 * time.Minute
-	stockStopTimeout  = time.Minute
 	stockToken        = "stock"
 )
 
@@ -47,7 +44,7 @@ func StartStock(tCtx ktesting.TContext, storage *storagebackend.Config, extra ..
 	}
 	dir := tCtx.TempDir()
 	flags, port := stockFlags(tCtx, dir, storage)
-	process := startProcess(tCtx, filepath.Join(dir, "kube-apiserver.log"), binary, append(flags, extra...))
+	process := StartProcess(tCtx, binary, nil, append(flags, extra...)...)
 
 	config := &rest.Config{
 		Host:            "https://" + net.JoinHostPort("127.0.0.1", port),
@@ -59,7 +56,7 @@ func StartStock(tCtx ktesting.TContext, storage *storagebackend.Config, extra ..
 	config = jsonConfig(config)
 	client := clientOrDie(tCtx, config)
 	err := wait.PollUntilContextTimeout(tCtx, 100*time.Millisecond, stockStartTimeout, true, func(ctx context.Context) (bool, error) {
-		if err, ended := process.ended(); ended {
+		if err, ended := process.Ended(); ended {
 			return false, fmt.Errorf("kube-apiserver ended: %v", err)
 		}
 		if _, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
@@ -86,7 +83,7 @@ func StartStock(tCtx ktesting.TContext, storage *storagebackend.Config, extra ..
 	}
 	stop := sync.OnceFunc(func() {
 		etcd.Close()
-		process.stop(tCtx)
+		process.Stop(tCtx)
 	})
 	tCtx.Cleanup(stop)
 	return &Server{Config: config, Client: client, Etcd: etcd, Prefix: storage.Prefix, stop: stop}
@@ -138,72 +135,4 @@ func freePort() (string, error) {
 	}
 	defer l.Close()
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port), nil
-}
-
-// process is a program that was started.
-type process struct {
-	cmd  *exec.Cmd
-	log  string
-	done chan struct{} // closed when it has ended
-	err  error         // how it ended; read after done
-}
-
-func startProcess(tCtx ktesting.TContext, log, name string, args []string) *process {
-	tCtx.Helper()
-	out, err := os.Create(log)
-	if err != nil {
-		tCtx.Fatal(err)
-	}
-	p := &process{cmd: exec.Command(name, args...), log: log, done: make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr = out, out
-	if err := p.cmd.Start(); err != nil {
-		tCtx.Fatalf("start the stock kube-apiserver: %v", err)
-	}
-	go func() {
-		p.err = p.cmd.Wait()
-		out.Close()
-		close(p.done)
-	}()
-	// Before the other cleanup: what the server said matters when a test failed.
-	tCtx.Cleanup(func() {
-		p.stop(tCtx)
-		if tCtx.Failed() {
-			tCtx.Logf("end of the stock kube-apiserver's log:\n%s", tail(p.log))
-		}
-	})
-	return p
-}
-
-// ended reports whether and how the program ended.
-func (p *process) ended() (error, bool) {
-	select {
-	case <-p.done:
-		return p.err, true
-	default:
-		return nil, false
-	}
-}
-
-// stop ends the program, if it still runs, and waits for its end.
-func (p *process) stop(tCtx ktesting.TContext) {
-	if _, ended := p.ended(); ended {
-		return
-	}
-	p.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-p.done:
-	case <-time.After(stockStopTimeout):
-		tCtx.Errorf("stock kube-apiserver still runs %s after SIGTERM", stockStopTimeout)
-		p.cmd.Process.Kill()
-		<-p.done
-	}
-}
-
-// tail returns the end of a log.
-func tail(path string) string {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	return string(b[max(0, len(b)-4096):])
 }

@@ -1,0 +1,9 @@
+// Package driverguide runs what docs/driver-authors.md tells authors of CSI drivers to
+// write, beside the real external-provisioner, on a control plane without kubelets.
+//
+// Environment, which make test sets:
+//
+//   - DRIVER_GUIDE: the folder in which the guide was followed. The driver was built with
+//     the race detector.
+//   - CSI_PROVISIONER: external-provisioner with the series
+package driverguide
