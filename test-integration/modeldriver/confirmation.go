@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -92,36 +91,6 @@ func (c *confirmer) next(o object, previous capacity.Confirmation, volumes []*co
 		old = old[n:]
 	}
 	return slices.Concat(old, unlisted), len(unlisted) > 0, more
-}
-
-// since returns up to when volumes are included although they are not listed: those
-// that an earlier report has listed and this one does not. Young volumes that no
-// report has listed yet must not be among them.
-func (c *confirmer) since(o object, previous capacity.Confirmation, claims []types.UID, volumes []*corev1.PersistentVolume) *metav1.Time {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	var since metav1.Time
-	if previous.Since != nil {
-		since = *previous.Since
-	}
-	begin := since
-	for _, volume := range volumes {
-		claim := volume.Spec.ClaimRef.UID
-		if slices.Contains(previous.Claims, claim) && !slices.Contains(claims, claim) && since.Before(&volume.CreationTimestamp) {
-			since = volume.CreationTimestamp
-		}
-	}
-	for _, volume := range volumes {
-		claim, created := volume.Spec.ClaimRef.UID, volume.CreationTimestamp
-		unlisted := !c.listed[o].Has(claim) && !slices.Contains(previous.Claims, claim) && !slices.Contains(claims, claim)
-		if unlisted && begin.Before(&created) && !since.Before(&created) {
-			since = metav1.NewTime(created.Add(-time.Second))
-		}
-	}
-	if since.IsZero() {
-		return nil
-	}
-	return &since
 }
 
 // confirmationIn returns the confirmation in an object, whether or not it is for

@@ -84,36 +84,3 @@ func TestConfirmerListsAll(t *testing.T) {
 		t.Error("there are news, want none: all were listed")
 	}
 }
-
-func TestConfirmerSince(t *testing.T) {
-	begin := time.Now().Truncate(time.Second)
-	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
-	volumes := []*corev1.PersistentVolume{volume("1", at(1)), volume("2", at(2)), volume("3", at(3))}
-	for name, tc := range map[string]struct {
-		previous, claims []types.UID
-		since            int
-		want             int
-	}{
-		"all listed":                  {previous: uids(1, 3), claims: uids(1, 3)},
-		"one dropped":                 {previous: uids(1, 2), claims: uids(2, 2), want: 1},
-		"two dropped":                 {previous: uids(1, 2), claims: uids(3, 1), want: 2},
-		"one dropped, an older first": {previous: uids(2, 1), claims: uids(3, 1), want: 0},
-		"as before":                   {since: 2, previous: uids(3, 1), claims: uids(3, 1), want: 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			previous := capacity.Confirmation{Claims: tc.previous}
-			if tc.since > 0 {
-				previous.Since = new(metav1.NewTime(at(tc.since)))
-			}
-			got := newConfirmer().since(object{}, previous, tc.claims, volumes)
-			switch {
-			case tc.want == 0 && tc.previous[0] != "2" && got != nil:
-				t.Errorf("got %v, want none", got)
-			case tc.want > 0 && (got == nil || !got.Time.Equal(at(tc.want))):
-				t.Errorf("got %v, want %v", got, at(tc.want))
-			case tc.want == 0 && got != nil && !got.Time.Before(at(1)):
-				t.Errorf("got %v, want a time before the volume that was never listed", got)
-			}
-		})
-	}
-}

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,7 +41,7 @@ func (d *Driver) publishAll(ctx context.Context) error {
 	workqueue.ParallelizeUntil(ctx, workers, len(objects), func(i int) {
 		want := d.capacity(objects[i])
 		if d.confirming.Load() {
-			if errs[i] = capacity.Confirm(want, nil, nil); errs[i] != nil {
+			if errs[i] = capacity.Confirm(want, nil); errs[i] != nil {
 				return
 			}
 		}
@@ -65,10 +64,8 @@ func (d *Driver) publish(ctx context.Context, o object) error {
 	// Before the numbers: what comes in between is in them, and not in the list.
 	var claims []types.UID
 	var news, more bool
-	var volumes []*corev1.PersistentVolume
 	if confirming {
-		volumes = d.volumesOf(o)
-		claims, news, more = d.confirmer.next(o, confirmationIn(previous), volumes)
+		claims, news, more = d.confirmer.next(o, confirmationIn(previous), d.volumesOf(o))
 	}
 	want := d.capacity(o)
 	want.Annotations = maps.Clone(previous.Annotations)
@@ -80,7 +77,7 @@ func (d *Driver) publish(ctx context.Context, o object) error {
 		return nil
 	default:
 		if confirming {
-			if err := capacity.Confirm(want, claims, d.confirmer.since(o, confirmationIn(previous), claims, volumes)); err != nil {
+			if err := capacity.Confirm(want, claims); err != nil {
 				return err
 			}
 		}
