@@ -18,7 +18,7 @@ import (
 // Repin makes the pin folder require the version of the options, with the sums of all
 // modules of its tree as the go command has checked them.
 func Repin(ctx context.Context, o Options, log io.Writer) error {
-	main, staging, err := modulesOf(ctx, o, log)
+	m, err := modulesOf(ctx, o, log)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func Repin(ctx context.Context, o Options, log io.Writer) error {
 		f.Cleanup()
 	}
 	var sums strings.Builder
-	for _, m := range append([]downloaded{main}, staging...) {
+	for _, m := range append([]downloaded{m.main}, m.staging...) {
 		if err := f.AddRequire(m.Path, m.Version); err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func Repin(ctx context.Context, o Options, log io.Writer) error {
 }
 
 // Replace puts the repository at from, which may borrow objects of the one at to, in
-// the place of that, and removes work trees that belong to the old one.
+// the place of that, and removes work trees beside it that belong to the old one.
 func Replace(ctx context.Context, from, to string, log io.Writer) error {
 	objects := filepath.Join(".git", "objects")
 	if err := linkMissing(filepath.Join(to, objects), filepath.Join(from, objects)); err != nil {
@@ -71,8 +71,9 @@ func Replace(ctx context.Context, from, to string, log io.Writer) error {
 		return err
 	}
 	for _, line := range trees {
-		// The repository itself is among them.
-		if dir, ok := strings.CutPrefix(line, "worktree "); ok {
+		// The repository itself is among them. Those elsewhere belong to a checkout that this
+		// one was copied from.
+		if dir, ok := strings.CutPrefix(line, "worktree "); ok && filepath.Dir(dir) == filepath.Dir(to) {
 			if err := os.RemoveAll(dir); err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package base
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,13 +51,15 @@ func TestReplace(t *testing.T) {
 	work := t.TempDir()
 	o := Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Pin: pin, Version: "v1.37.1", Staging: true}
 	tree, other := filepath.Join(work, "kubernetes"), filepath.Join(work, "kubernetes-other")
+	elsewhere := filepath.Join(t.TempDir(), "stock") // of the checkout that work is a copy of
 	err := progress.New(os.Stderr, "test", t.TempDir()).Run(t.Context(), progress.Task{Name: "trees", Do: func(ctx context.Context, s *progress.Step) error {
 		for _, dir := range []string{tree, other} {
 			if err := Ensure(ctx, dir, o, s); err != nil {
 				return err
 			}
 		}
-		return AddWorktree(ctx, gitrepo.Open(tree, s.Log), tree+"-verify", Ref)
+		repo := gitrepo.Open(tree, s.Log)
+		return errors.Join(AddWorktree(ctx, repo, tree+"-verify", Ref), AddWorktree(ctx, repo, elsewhere, Ref))
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -76,5 +79,8 @@ func TestReplace(t *testing.T) {
 		if _, err := os.Stat(gone); err == nil {
 			t.Errorf("%s is still there", gone)
 		}
+	}
+	if _, err := os.Stat(elsewhere); err != nil {
+		t.Errorf("a work tree outside of the work folder: %v", err)
 	}
 }

@@ -10,62 +10,35 @@ import (
 	"path/filepath"
 )
 
-// assemble writes the tree of a Kubernetes version into dst, from Go modules.
+// assemble writes the tree of a Kubernetes version into dst, from Go modules. It returns
+// the staging modules that the tree is without.
 //
 // The module zips lack what a git checkout has: symbolic links (the root
 // Makefile is restored, as the release and the OpenAPI scripts call make),
 // execute bits (restored for files that start with #!), and nested modules
 // (hack/tools, which code generation replaces). The zip's vendor/ holds only
 // OWNERS; it is removed, because the go command would take it for a vendor folder.
-func assemble(ctx context.Context, o Options, dst string, log io.Writer) error {
-	main, staging, err := modulesOf(ctx, o, log)
+func assemble(ctx context.Context, o Options, dst string, log io.Writer) (without []string, err error) {
+	m, err := modulesOf(ctx, o, log)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := copyTree(ctx, main.Dir, dst); err != nil || !o.Staging {
-		return err
+	if err := copyTree(ctx, m.main.Dir, dst); err != nil || !o.Staging {
+		return nil, err
 	}
-	for _, m := range staging {
-		to := filepath.Join(dst, "staging", "src", filepath.FromSlash(m.Path))
+	for _, staging := range m.staging {
+		to := filepath.Join(dst, "staging", "src", filepath.FromSlash(staging.Path))
 		if err := os.RemoveAll(to); err != nil {
-			return err
+			return nil, err
 		}
-		if err := copyTree(ctx, m.Dir, to); err != nil {
-			return err
+		if err := copyTree(ctx, staging.Dir, to); err != nil {
+			return nil, err
 		}
 	}
 	if err := os.RemoveAll(filepath.Join(dst, "vendor")); err != nil {
-		return err
+		return nil, err
 	}
-	return os.Symlink("build/root/Makefile", filepath.Join(dst, "Makefile"))
-}
-
-// modulesOf fetches the modules of a tree: the main one, and those below staging/src.
-func modulesOf(ctx context.Context, o Options, log io.Writer) (main downloaded, staging []downloaded, err error) {
-	var version string
-	if o.Staging {
-		if version, err = StagingVersion(o.Version); err != nil {
-			return main, nil, err
-		}
-	}
-	fetched, err := download(ctx, o.Pin, log, []string{o.Module + "@" + o.Version})
-	if err != nil {
-		return main, nil, err
-	}
-	main = fetched[0]
-	if !o.Staging {
-		return main, nil, nil
-	}
-	names, err := stagingModules(main.Dir)
-	if err != nil {
-		return main, nil, err
-	}
-	var queries []string
-	for _, n := range names {
-		queries = append(queries, n+"@"+version)
-	}
-	staging, err = download(ctx, o.Pin, log, queries)
-	return main, staging, err
+	return m.without, os.Symlink("build/root/Makefile", filepath.Join(dst, "Makefile"))
 }
 
 // copyTree copies the files below src; a file that starts with #! becomes

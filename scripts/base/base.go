@@ -67,12 +67,20 @@ func Ensure(ctx context.Context, dir string, o Options, s *progress.Step) error 
 	}
 	modules := filepath.Join(tmp, "modules")
 	s.Sayf("fetching and checking %s %s", o.Title, o.Version)
-	if err := assemble(ctx, o, modules, s.Log); err != nil {
+	without, err := assemble(ctx, o, modules, s.Log)
+	if err != nil {
 		return err
 	}
 	made := modules
+	switch names := strings.Join(without, ", "); {
+	case names == "":
+	case o.Checkout == "":
+		s.Sayf("without %s: not among the modules, and no other one requires them", names)
+	default:
+		s.Sayf("not compared, because not among the modules: %s", names)
+	}
 	if o.Checkout == "" {
-		err = commit(ctx, gitrepo.Open(modules, s.Log), o)
+		err = commit(ctx, gitrepo.Open(modules, s.Log), o, without)
 	} else {
 		made = filepath.Join(tmp, "checkout")
 		err = clone(ctx, o, modules, made, s)
@@ -113,8 +121,15 @@ func (o Options) source() string {
 	return o.Version + " from modules"
 }
 
-// commit makes the assembled files a repository with one commit.
-func commit(ctx context.Context, repo gitrepo.Repo, o Options) error {
+// commit makes the assembled files, which lack some modules, a repository with one commit.
+func commit(ctx context.Context, repo gitrepo.Repo, o Options, without []string) error {
+	message := o.Title + " " + o.Version + "\n"
+	for _, m := range without {
+		message += "\n" + withoutTrailer + ": " + m
+	}
+	if err := dropUses(repo.Dir, without); err != nil {
+		return err
+	}
 	if err := repo.Git(ctx, "init", "--quiet", "--initial-branch="+Branch); err != nil {
 		return err
 	}
@@ -128,7 +143,7 @@ func commit(ctx context.Context, repo gitrepo.Repo, o Options) error {
 	if err := repo.Git(ctx, "add", "--all", "--force", "."); err != nil {
 		return err
 	}
-	if err := repo.GitAt(ctx, date, "commit", "--quiet", "--no-verify", "--message", o.Title+" "+o.Version); err != nil {
+	if err := repo.GitAt(ctx, date, "commit", "--quiet", "--no-verify", "--message", message); err != nil {
 		return err
 	}
 	// Upstream's version scripts describe HEAD by its tag.

@@ -35,14 +35,20 @@ var fake = map[string]map[string]string{
 	},
 }
 
-// proxy serves the modules from a folder, and returns a pin folder with their sums.
+// proxy serves the fake modules.
 func proxy(t *testing.T) (pin string) {
+	t.Helper()
+	return proxyOf(t, fake)
+}
+
+// proxyOf serves modules from a folder, and returns a pin folder with their sums.
+func proxyOf(t *testing.T, modules map[string]map[string]string) (pin string) {
 	t.Helper()
 	dir := t.TempDir()
 	pin = t.TempDir()
 	gomod := "module pin\n\ngo 1.26.0\n\nrequire (\n"
 	var gosum strings.Builder
-	for mv, files := range fake {
+	for mv, files := range modules {
 		path, v, _ := strings.Cut(mv, "@")
 		src := t.TempDir()
 		for name, content := range files {

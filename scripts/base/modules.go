@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
-	"golang.org/x/mod/semver"
 	"golang.org/x/mod/sumdb/dirhash"
 
 	"capacityv2.internal/scripts/progress"
@@ -62,15 +61,6 @@ func Pinned(pin string) ([]module.Version, error) {
 	return required, nil
 }
 
-// StagingVersion returns the version of the staging modules that belong to a
-// version of Kubernetes: v1.37.1 gives v0.37.1.
-func StagingVersion(kubernetes string) (string, error) {
-	if !semver.IsValid(kubernetes) || semver.Major(kubernetes) != "v1" || semver.Build(kubernetes) != "" {
-		return "", progress.Refuse(fmt.Sprintf("unknown base %q", kubernetes), "a tag of Kubernetes such as v1.37.1", "make rebase BASE=v1.37.1")
-	}
-	return "v0" + strings.TrimPrefix(kubernetes, "v1"), nil
-}
-
 // PinnedSums reads the h1 sums of the go.sum in the pin folder; nil if there is none.
 func PinnedSums(pin string) (map[module.Version]string, error) {
 	b, err := os.ReadFile(filepath.Join(pin, "go.sum"))
@@ -92,74 +82,90 @@ func PinnedSums(pin string) (map[module.Version]string, error) {
 
 // download fetches modules (path@version) and checks every byte in the module
 // cache against the go.sum in pin, or, without a line there, against what the
-// go command checked with the checksum database.
-func download(ctx context.Context, pin string, log io.Writer, queries []string) ([]downloaded, error) {
+// go command checked with the checksum database. Those that cannot be fetched have
+// an Error; a wrong checksum is not among them, but refused.
+func download(ctx context.Context, pin string, log io.Writer, queries []string) (fetched, failed []downloaded, err error) {
 	out, err := run.Cmd{
 		Dir: pin, Env: append(toolchain.Env(), "GOWORK=off"), Log: log, Name: "go",
 		Args: append([]string{"mod", "download", "-json"}, queries...),
 	}.Output(ctx)
-	var mods []downloaded
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var m downloaded
 		if e := dec.Decode(&m); errors.Is(e, io.EOF) {
 			break
 		} else if e != nil {
-			return nil, errors.Join(err, e)
+			return nil, nil, errors.Join(err, e)
 		}
-		if m.Error != "" {
-			return nil, progress.Refuse("cannot fetch "+m.Path+"@"+m.Version+": "+m.Error, "a version that the Go module proxy serves, with the checksum of go.sum", "go env GOPROXY GOSUMDB")
+		switch {
+		case strings.Contains(m.Error, checksumMismatch):
+			return nil, nil, wrongChecksum(pin, m.Error)
+		case m.Error != "":
+			failed = append(failed, m)
+		default:
+			fetched = append(fetched, m)
 		}
-		mods = append(mods, m)
 	}
-	var failed *run.Error
-	if errors.As(err, &failed) && strings.Contains(failed.Tail, "checksum mismatch") {
-		return nil, progress.Refuse("wrong checksum: "+failed.Tail, "the sums of "+filepath.Join(pin, "go.sum"), "go env GOPROXY, and ask who serves it; or go clean -modcache")
+	var exit *run.Error
+	switch {
+	case errors.As(err, &exit) && strings.Contains(exit.Tail, checksumMismatch):
+		return nil, nil, wrongChecksum(pin, exit.Tail)
+	case err != nil && len(failed) == 0:
+		return nil, nil, err
 	}
-	if err != nil {
-		return nil, err
+	if err := checkCache(pin, fetched); err != nil {
+		return nil, nil, err
 	}
+	slices.SortFunc(fetched, func(a, b downloaded) int { return strings.Compare(a.Path, b.Path) })
+	return fetched, failed, nil
+}
+
+// checksumMismatch is what the go command says of other bytes than those it expects.
+const checksumMismatch = "checksum mismatch"
+
+func wrongChecksum(pin, found string) error {
+	return progress.Refuse("wrong checksum: "+found, "the sums of "+filepath.Join(pin, "go.sum"), "go env GOPROXY, and ask who serves it; or go clean -modcache")
+}
+
+// checkCache compares modules in the module cache with their sums.
+func checkCache(pin string, modules []downloaded) error {
 	sums, err := PinnedSums(pin)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, m := range mods {
+	for _, m := range modules {
 		want, ok := sums[module.Version{Path: m.Path, Version: m.Version}]
 		if !ok {
 			want = m.Sum
 		}
 		got, err := dirhash.HashDir(m.Dir, m.Path+"@"+m.Version, dirhash.Hash1)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if got != want {
-			return nil, progress.Refuse(
+			return progress.Refuse(
 				fmt.Sprintf("wrong checksum: %s@%s in the module cache is %s", m.Path, m.Version, got), want,
 				"go clean -modcache, then the same command again")
 		}
 	}
-	slices.SortFunc(mods, func(a, b downloaded) int { return strings.Compare(a.Path, b.Path) })
-	return mods, nil
+	return nil
 }
 
-// stagingModules reads the names of the staging modules from the main tree's
-// go.work.
-func stagingModules(dir string) ([]string, error) {
-	b, err := os.ReadFile(filepath.Join(dir, "go.work"))
-	if err != nil {
-		return nil, err
+// fetch is [download] of modules that all have to be there.
+func fetch(ctx context.Context, pin string, log io.Writer, queries []string) ([]downloaded, error) {
+	fetched, failed, err := download(ctx, pin, log, queries)
+	if err == nil && len(failed) > 0 {
+		return nil, cannotFetch(failed[0], "")
 	}
-	f, err := modfile.ParseWork("go.work", b, nil)
-	if err != nil {
-		return nil, err
+	return fetched, err
+}
+
+// cannotFetch refuses a module that has an Error, and that the module by requires.
+func cannotFetch(m downloaded, by string) error {
+	name := m.Path + "@" + m.Version
+	// The go command begins with the name, and may print several lines.
+	reason := strings.Join(strings.Fields(strings.TrimPrefix(m.Error, name+":")), " ")
+	if by != "" {
+		name += ", which " + by + " requires"
 	}
-	var names []string
-	for _, u := range f.Use {
-		if n, ok := strings.CutPrefix(u.Path, "./staging/src/"); ok {
-			names = append(names, n)
-		}
-	}
-	if len(names) == 0 {
-		return nil, fmt.Errorf("%s/go.work names no staging module", dir)
-	}
-	return names, nil
+	return progress.Refuse("cannot fetch "+name+": "+reason, "a version that the Go module proxy serves, with the checksum of go.sum", "go env GOPROXY GOSUMDB")
 }

@@ -80,7 +80,11 @@ func Tasks(ws workspace.Workspace, scope Scope, res *Result) []progress.Task {
 		if err != nil {
 			return err
 		}
-		todo = choose(scope, touched, tags)
+		without, err := base.Without(ctx, c.tree)
+		if err != nil {
+			return err
+		}
+		todo = choose(scope, without, touched, tags)
 		if len(todo) == 0 {
 			return nil
 		}

@@ -143,15 +143,16 @@ func under(folders ...string) func(string) bool {
 	}
 }
 
-// choose returns the generators of scope for a series that touches the files;
-// tags maps each file's folder to the generator tags there.
-func choose(scope Scope, touched []string, tags map[string][]string) []generator {
-	if scope == All {
-		return generators
-	}
+// choose returns the generators of scope for a series that touches the files; tags maps
+// each file's folder to the generator tags there. Generators of modules that the tree is
+// without are left out.
+func choose(scope Scope, without, touched []string, tags map[string][]string) []generator {
 	var todo []generator
 	for _, g := range generators {
-		if slices.ContainsFunc(touched, func(p string) bool { return g.writes(p) || g.reads(p, tags[path.Dir(p)]) }) {
+		if slices.Contains(without, strings.TrimPrefix(g.dir, "staging/src/")) {
+			continue
+		}
+		if scope == All || slices.ContainsFunc(touched, func(p string) bool { return g.writes(p) || g.reads(p, tags[path.Dir(p)]) }) {
 			todo = append(todo, g)
 		}
 	}

@@ -35,13 +35,17 @@ func TestChoose(t *testing.T) {
 		"register": {[]string{"staging/src/k8s.io/sample-controller/pkg/apis/samplecontroller/v1alpha1/zz_generated.register.go"}, nil,
 			"register sample-controller feature lists"},
 	} {
-		got := strings.ReplaceAll(names(choose(Storage, c.touched, c.tags)), ",", "")
+		got := strings.ReplaceAll(names(choose(Storage, nil, c.touched, c.tags)), ",", "")
 		if got != c.want {
 			t.Errorf("%s:\n got %q\nwant %q", name, got, c.want)
 		}
 	}
-	if got := choose(All, nil, nil); len(got) != len(generators) {
+	if got := choose(All, nil, nil, nil); len(got) != len(generators) {
 		t.Errorf("All chose %d of %d generators", len(got), len(generators))
+	}
+	without := choose(All, []string{"k8s.io/sample-controller"}, nil, nil)
+	if len(without) != len(generators)-1 || strings.Contains(names(without), "sample-controller") {
+		t.Errorf("a tree without sample-controller: chose %s", names(without))
 	}
 }
 

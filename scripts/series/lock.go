@@ -27,6 +27,9 @@ const lockHeader = "# Hashes that a stranger can check offline. Written by make 
 type Lock struct {
 	// Base is the tag of Kubernetes.
 	Base string `json:"base"`
+	// Without are staging modules that are not among the Go modules. A git checkout has
+	// them.
+	Without []string `json:"without,omitempty"`
 	// BaseCommit, BaseTree, AppliedCommit and AppliedTree are git's names in the
 	// tree that is assembled from Go modules.
 	BaseCommit    string `json:"baseCommit"`
@@ -87,6 +90,9 @@ func newLock(ctx context.Context, repo gitrepo.Repo, version string, patches []P
 		*v.into = h
 	}
 	var err error
+	if l.Without, err = base.Without(ctx, repo); err != nil {
+		return l, err
+	}
 	if l.TouchedFiles, err = touched(ctx, repo, patches); err != nil {
 		return l, err
 	}
@@ -134,6 +140,7 @@ func CheckLock(ctx context.Context, repo gitrepo.Repo, l Lock, patches []Patch) 
 			{"base commit", got.BaseCommit, l.BaseCommit},
 			{"applied tree", got.AppliedTree, l.AppliedTree},
 			{"applied commit", got.AppliedCommit, l.AppliedCommit},
+			{"list of modules that are left out", strings.Join(got.Without, ", "), strings.Join(l.Without, ", ")},
 		}...)
 	}
 	for _, c := range checks {

@@ -2,12 +2,15 @@ package verbs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/mod/module"
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gates"
@@ -162,7 +165,7 @@ func (a *App) rebaseTree(ctx context.Context, p workspace.Project, o base.Option
 
 // adopt makes the rebased tree the one in use, and writes what belongs to it.
 func (a *App) adopt(ctx context.Context, p workspace.Project, o base.Options, dir string, s *progress.Step) error {
-	before, err := base.PinnedVersion(p.Pin(), p.Module)
+	before, err := base.Pinned(p.Pin())
 	if err != nil {
 		return err
 	}
@@ -172,19 +175,48 @@ func (a *App) adopt(ctx context.Context, p workspace.Project, o base.Options, di
 	if err := base.Replace(ctx, dir, p.Tree(), s.Log); err != nil {
 		return err
 	}
-	if err := a.export(ctx, p, s); err != nil || before == o.Version {
+	if err := a.export(ctx, p, s); err != nil || slices.Contains(before, module.Version{Path: p.Module, Version: o.Version}) {
 		return err
 	}
 	if p.Staging {
-		if err := release.ResetRevision(a.WS); err != nil {
+		if err := errors.Join(release.ResetRevision(a.WS), base.FollowUses(a.WS.Root, p.Tree())); err != nil {
 			return err
 		}
 	}
-	named, err := gitrepo.Open(a.WS.Root, s.Log).Lines(ctx, "grep", "--files-with-matches", "--fixed-strings", "--word-regexp", before)
-	if err == nil && len(named) > 0 {
-		s.Sayf("these files still name %s: %s", before, strings.Join(named, ", "))
+	return a.follow(ctx, p, before, s)
+}
+
+// follow moves the Go modules of ours to the modules of a new base, and names the files
+// that have to be edited by hand.
+func (a *App) follow(ctx context.Context, p workspace.Project, before []module.Version, s *progress.Step) error {
+	root := gitrepo.Open(a.WS.Root, s.Log)
+	ours, err := root.Lines(ctx, "ls-files", "--", "*/go.mod", ":!scripts")
+	if err != nil {
+		return err
+	}
+	for _, goMod := range ours {
+		if err := base.Follow(filepath.Join(a.WS.Root, filepath.Dir(goMod)), p.Pin(), before); err != nil {
+			return err
+		}
+	}
+	args := []string{"grep", "--files-with-matches", "--fixed-strings", "--word-regexp"}
+	for _, version := range versions(before) {
+		args = append(args, "-e", version)
+	}
+	if named, err := root.Lines(ctx, args...); err == nil && len(named) > 0 {
+		s.Sayf("these files still name %s: %s", strings.Join(versions(before), " or "), strings.Join(named, ", "))
 	}
 	return nil
+}
+
+// versions are those of the modules, each once.
+func versions(modules []module.Version) []string {
+	var all []string
+	for _, m := range modules {
+		all = append(all, m.Version)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // tally counts the outcomes.
