@@ -33,6 +33,7 @@ help: ## List the verbs
 	@echo "  PROJECT=NAME        edit, rebase, codegen: a folder of patches/"
 	@echo "  BASE=v…             rebase: the base to move to, the argument of the verb"
 	@echo "  FORECAST=1          rebase: only tell what would happen to each patch"
+	@echo "  WITH=FILE           rebase: in a forecast, add the patch file of an upstream pull request to the base"
 	@echo "  SCOPE=all           codegen: run every generator"
 	@echo "  PLATFORMS=LIST      release: such as linux/amd64,linux/arm64 (default: this machine's)"
 	@echo "  AGAINST=DIR         release-verify: dist/ of another checkout to compare with"
@@ -87,8 +88,8 @@ edit: ## A shell in the applied tree; on exit, save (export) or discard
 	@$(CAPACITYV2) edit $(if $(PROJECT),--project=$(PROJECT))
 
 rebase: ## Take over another base: make rebase BASE=v1.37.2
-	@$(if $(BASE),,$(error BASE is not set. Expected: a tag of the project. Run: make rebase BASE=v1.37.2))
-	@$(CAPACITYV2) rebase $(BASE) $(if $(PROJECT),--project=$(PROJECT)) $(if $(FORECAST),--forecast)
+	@$(if $(BASE)$(FORECAST),,$(error BASE is not set. Expected: a tag of the project. Run: make rebase BASE=v1.37.2))
+	@$(CAPACITYV2) rebase $(BASE) $(if $(PROJECT),--project=$(PROJECT)) $(if $(FORECAST),--forecast) $(if $(WITH),--with='$(abspath $(WITH))')
 
 lint: ## Check the series without a source tree; shellcheck, gofmt, vet, staticcheck
 	@$(CAPACITYV2) lint

@@ -1,9 +1,9 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,28 +22,45 @@ import (
 	"capacityv2.internal/scripts/workspace"
 )
 
+// rebaseOptions say what to rebase to, and how.
+type rebaseOptions struct {
+	project, version string
+	// forecast only tells the outcome of every patch.
+	forecast bool
+	// with is a patch file that a forecast adds to the base.
+	with string
+}
+
 func rebaseCommand(a *App) *cobra.Command {
-	var project string
-	var forecast bool
+	var o rebaseOptions
 	c := &cobra.Command{
-		Use: "rebase VERSION", Short: "Take over another base: the series on it with 3-way, its pin and its patch files", Args: cobra.ExactArgs(1),
+		Use: "rebase VERSION", Short: "Take over another base: the series on it with 3-way, its pin and its patch files", Args: cobra.MaximumNArgs(1),
 		Long: `It works in a tree of its own, and first tells whether upstream has taken a name or a
 protobuf number of ours. At a conflict it stops: merge it there, git am --continue, and give
-the same command again. At the end, that tree is the one in use.`,
-		Example: "  capacityv2 rebase v1.38.0-alpha.0 --forecast",
-		RunE:    func(c *cobra.Command, args []string) error { return a.Rebase(c.Context(), project, args[0], forecast) },
+the same command again. At the end, that tree is the one in use.
+
+A forecast changes nothing. With the patch file of a pull request of upstream's, it says which
+of the patches that change would break; VERSION is then the base in use unless it is given.`,
+		Example: `  capacityv2 rebase v1.38.0-alpha.0 --forecast
+  capacityv2 rebase --forecast --with ~/Downloads/12345.patch`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				o.version = args[0]
+			}
+			return a.Rebase(c.Context(), o)
+		},
 	}
-	c.Flags().BoolVar(&forecast, "forecast", false, "only tell the outcome of every patch: go on after a conflict, and leave all as it is")
-	projectFlag(c, &project)
+	c.Flags().BoolVar(&o.forecast, "forecast", false, "only tell the outcome of every patch: go on after a conflict, and leave all as it is")
+	c.Flags().StringVar(&o.with, "with", "", "for a forecast: a patch file that is added to the base, to tell which patches it breaks")
+	projectFlag(c, &o.project)
 	return c
 }
 
 // Rebase moves the series of a project to another base, in a tree of its own. When all
 // patches are there, it takes that base over: the pin, the tree in use and the patch
 // files are those of the new one. After a conflict that a person has merged, it goes on.
-// With forecast it only tells the outcome of every patch.
-func (a *App) Rebase(ctx context.Context, project, version string, forecast bool) error {
-	p, err := a.WS.Project(project)
+func (a *App) Rebase(ctx context.Context, ro rebaseOptions) error {
+	p, err := a.WS.Project(ro.project)
 	if err != nil {
 		return err
 	}
@@ -51,73 +68,90 @@ func (a *App) Rebase(ctx context.Context, project, version string, forecast bool
 	if err != nil {
 		return err
 	}
-	o.Version, o.Checkout = version, ""
+	if err := ro.check(ctx, o.Version); err != nil {
+		return err
+	}
+	o.Version, o.Checkout = cmp.Or(ro.version, o.Version), ""
 	if p.Staging {
-		if _, err := base.StagingVersion(version); err != nil {
+		if _, err := base.StagingVersion(o.Version); err != nil {
+			return err
+		}
+	}
+	if ro.forecast {
+		return a.forecast(ctx, p, o, ro.with)
+	}
+	if err := a.requireCommitted(ctx, p); err != nil {
+		return err
+	}
+	if repo := gitrepo.Open(p.Tree(), nil); repo.Exists() {
+		if err := series.EnsureRemovable(ctx, repo); err != nil {
 			return err
 		}
 	}
 	r := a.reporter("rebase")
-	dir := rebaseDir(p, version)
-	if forecast {
-		dir = rebaseDir(p, "forecast-"+version)
-	} else {
-		if err := a.requireCommitted(ctx, p); err != nil {
-			return err
-		}
-		if repo := gitrepo.Open(p.Tree(), nil); repo.Exists() {
-			if err := series.EnsureRemovable(ctx, repo); err != nil {
-				return err
-			}
-		}
-	}
+	dir := rebaseDir(p, o.Version)
 	var results []series.Result
-	tasks := a.apply(
-		progress.Task{Name: "base tree " + version, Do: func(ctx context.Context, s *progress.Step) error {
-			return a.rebaseTree(ctx, p, o, dir, forecast, s)
-		}},
-		progress.Task{Name: "names and numbers that upstream took", Do: func(ctx context.Context, s *progress.Step) error {
-			list, err := gates.Read(a.WS.Gates())
-			if err != nil {
-				return err
-			}
-			taken, err := series.Taken(ctx, gitrepo.Open(dir, s.Log), append(list.Ours(), p.Names...), p.NamesIn)
-			if err != nil {
-				return err
-			}
-			for _, t := range taken {
-				s.Sayf("TAKEN: %s: the base has it without the series; read it before you go on", t)
-			}
-			if len(taken) == 0 {
-				s.Sayf("none")
-			}
-			return nil
-		}},
-		progress.Task{Name: "patches", Do: func(ctx context.Context, s *progress.Step) error {
-			patches, err := series.Read(p.Series())
-			if err != nil {
-				return err
-			}
-			repo := gitrepo.Open(dir, s.Log)
-			results, err = series.Rebase(ctx, repo, p.Series(), series.Rest(ctx, repo, patches), forecast, s)
-			return err
-		}},
-	)
-	if !forecast {
-		tasks = append(tasks, progress.Task{Name: "take the base over", Do: func(ctx context.Context, s *progress.Step) error { return a.adopt(ctx, p, o, dir, s) }})
-	}
-	err = r.Run(ctx, tasks...)
+	err = r.Run(ctx, a.apply(
+		a.rebaseTree(p, o, dir, false),
+		a.takenNames(p, dir),
+		rebasePatches("patches", p, dir, false, &results),
+		progress.Task{Name: "take the base over", Do: func(ctx context.Context, s *progress.Step) error { return a.adopt(ctx, p, o, dir, s) }},
+	)...)
 	if results != nil {
-		r.Printf("rebase of %s to %s: %s\n", p.Title, version, tally(results))
+		r.Printf("rebase of %s to %s: %s\n", p.Title, o.Version, tally(results))
 	}
 	if err != nil {
 		return err
 	}
-	if forecast {
-		r.Printf("tree: %s\n", dir)
-	}
 	r.Done()
 	return nil
+}
+
+// check refuses what does not go together, before anything is done.
+func (ro rebaseOptions) check(ctx context.Context, pinned string) error {
+	switch {
+	case ro.version == "" && !ro.forecast:
+		return progress.Refuse("no base to move to", "a tag of the project, such as "+pinned, "make rebase BASE="+pinned)
+	case ro.with == "":
+		return nil
+	case !ro.forecast:
+		return progress.Refuse("a patch file for a rebase that is no forecast", "a forecast: the change is not a part of the base yet", "make rebase FORECAST=1 WITH="+ro.with)
+	}
+	return series.CheckCandidate(ctx, ro.with)
+}
+
+// takenNames tells which names and numbers of ours the base in dir has.
+func (a *App) takenNames(p workspace.Project, dir string) progress.Task {
+	return progress.Task{Name: "names and numbers that upstream took", Do: func(ctx context.Context, s *progress.Step) error {
+		list, err := gates.Read(a.WS.Gates())
+		if err != nil {
+			return err
+		}
+		taken, err := series.Taken(ctx, gitrepo.Open(dir, s.Log), append(list.Ours(), p.Names...), p.NamesIn)
+		if err != nil {
+			return err
+		}
+		for _, t := range taken {
+			s.Sayf("TAKEN: %s: the base has it without the series; read it before you go on", t)
+		}
+		if len(taken) == 0 {
+			s.Sayf("none")
+		}
+		return nil
+	}}
+}
+
+// rebasePatches puts the patches that are not there yet on the tree in dir.
+func rebasePatches(name string, p workspace.Project, dir string, forecast bool, results *[]series.Result) progress.Task {
+	return progress.Task{Name: name, Do: func(ctx context.Context, s *progress.Step) error {
+		patches, err := series.Read(p.Series())
+		if err != nil {
+			return err
+		}
+		repo := gitrepo.Open(dir, s.Log)
+		*results, err = series.Rebase(ctx, repo, p.Series(), series.Rest(ctx, repo, patches), forecast, s)
+		return err
+	}}
 }
 
 // rebaseDir is the tree in which the series is moved to a version.
@@ -138,29 +172,31 @@ func (a *App) requireCommitted(ctx context.Context, p workspace.Project) error {
 }
 
 // rebaseTree makes the tree of another base, unless a rebase stopped in it.
-func (a *App) rebaseTree(ctx context.Context, p workspace.Project, o base.Options, dir string, forecast bool, s *progress.Step) error {
-	if err := toolchain.RequireDisk(a.WS.Work, treeDisk); err != nil {
-		return err
-	}
-	if repo := gitrepo.Open(dir, s.Log); !forecast && repo.Exists() {
-		// Half-merged work of a person is not ours to remove.
-		if repo.Applying() {
-			return progress.Refuse("a rebase is under way in "+dir, "none", "git -C "+dir+" am --continue, or remove the folder")
+func (a *App) rebaseTree(p workspace.Project, o base.Options, dir string, forecast bool) progress.Task {
+	return progress.Task{Name: "base tree " + o.Version, Do: func(ctx context.Context, s *progress.Step) error {
+		if err := toolchain.RequireDisk(a.WS.Work, treeDisk); err != nil {
+			return err
 		}
-		if series.Stopped(ctx, repo) {
-			s.Sayf("going on in %s", dir)
-			return base.Ensure(ctx, dir, o, s)
+		if repo := gitrepo.Open(dir, s.Log); !forecast && repo.Exists() {
+			// Half-merged work of a person is not ours to remove.
+			if repo.Applying() {
+				return progress.Refuse("a rebase is under way in "+dir, "none", "git -C "+dir+" am --continue, or remove the folder")
+			}
+			if series.Stopped(ctx, repo) {
+				s.Sayf("going on in %s", dir)
+				return base.Ensure(ctx, dir, o, s)
+			}
 		}
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		return err
-	}
-	if err := base.Ensure(ctx, dir, o, s); err != nil {
-		return err
-	}
-	// The blobs that a 3-way merge needs are in the tree in use.
-	alternates := filepath.Join(dir, ".git", "objects", "info", "alternates")
-	return os.WriteFile(alternates, []byte(filepath.Join(p.Tree(), ".git", "objects")+"\n"), 0o644)
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+		if err := base.Ensure(ctx, dir, o, s); err != nil {
+			return err
+		}
+		// The blobs that a 3-way merge needs are in the tree in use.
+		alternates := filepath.Join(dir, ".git", "objects", "info", "alternates")
+		return os.WriteFile(alternates, []byte(filepath.Join(p.Tree(), ".git", "objects")+"\n"), 0o644)
+	}}
 }
 
 // adopt makes the rebased tree the one in use, and writes what belongs to it.
@@ -217,17 +253,4 @@ func versions(modules []module.Version) []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-// tally counts the outcomes.
-func tally(results []series.Result) string {
-	n := map[series.Outcome]int{}
-	for _, r := range results {
-		n[r.Outcome]++
-	}
-	var parts []string
-	for _, o := range []series.Outcome{series.Clean, series.Fuzz, series.Upstream, series.Conflict} {
-		parts = append(parts, fmt.Sprintf("%d %s", n[o], o))
-	}
-	return strings.Join(parts, ", ")
 }
