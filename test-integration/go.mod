@@ -11,15 +11,15 @@ require (
 	golang.org/x/time v0.15.0
 	google.golang.org/grpc v1.82.1
 	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af
-	k8s.io/api v0.37.1
-	k8s.io/apimachinery v0.37.1
-	k8s.io/apiserver v0.37.1
-	k8s.io/client-go v0.37.1
-	k8s.io/component-base v0.37.1
-	k8s.io/component-helpers v0.37.1
+	k8s.io/api v0.37.2
+	k8s.io/apimachinery v0.37.2
+	k8s.io/apiserver v0.37.2
+	k8s.io/client-go v0.37.2
+	k8s.io/component-base v0.37.2
+	k8s.io/component-helpers v0.37.2
 	k8s.io/klog/v2 v2.140.0
 	k8s.io/kube-scheduler v0.0.0
-	k8s.io/kubernetes v1.37.1
+	k8s.io/kubernetes v1.37.2
 )
 
 require (
@@ -122,24 +122,24 @@ require (
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 	k8s.io/apiextensions-apiserver v0.0.0 // indirect
-	k8s.io/cloud-provider v0.37.1 // indirect
+	k8s.io/cloud-provider v0.37.2 // indirect
 	k8s.io/cluster-bootstrap v0.0.0 // indirect
-	k8s.io/controller-manager v0.37.1 // indirect
+	k8s.io/controller-manager v0.37.2 // indirect
 	k8s.io/csi-translation-lib v0.0.0 // indirect
-	k8s.io/dynamic-resource-allocation v0.37.1 // indirect
+	k8s.io/dynamic-resource-allocation v0.37.2 // indirect
 	k8s.io/endpointslice v0.0.0 // indirect
 	k8s.io/externaljwt v0.0.0 // indirect
-	k8s.io/kms v0.37.1 // indirect
+	k8s.io/kms v0.37.2 // indirect
 	k8s.io/kube-aggregator v0.0.0 // indirect
 	k8s.io/kube-controller-manager v0.0.0 // indirect
 	k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad // indirect
 	k8s.io/kube-proxy v0.0.0 // indirect
 	k8s.io/kubectl v0.0.0 // indirect
-	k8s.io/kubelet v0.37.1 // indirect
-	k8s.io/metrics v0.37.1 // indirect
+	k8s.io/kubelet v0.37.2 // indirect
+	k8s.io/metrics v0.37.2 // indirect
 	k8s.io/mount-utils v0.0.0 // indirect
 	k8s.io/pod-security-admission v0.0.0 // indirect
-	k8s.io/streaming v0.37.1 // indirect
+	k8s.io/streaming v0.37.2 // indirect
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd // indirect
 	sigs.k8s.io/apiserver-network-proxy/konnectivity-client v0.36.0 // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
@@ -153,37 +153,35 @@ require (
 // (GOWORK=off go mod tidy, go mod verify), against the modules of the base.
 // go.work names the modules of the patched tree and takes precedence.
 replace (
-	k8s.io/api v0.0.0 => k8s.io/api v0.37.1
-	k8s.io/apiextensions-apiserver v0.0.0 => k8s.io/apiextensions-apiserver v0.37.1
-	k8s.io/apimachinery v0.0.0 => k8s.io/apimachinery v0.37.1
-	k8s.io/apiserver v0.0.0 => k8s.io/apiserver v0.37.1
-	k8s.io/cli-runtime v0.0.0 => k8s.io/cli-runtime v0.37.1
-	k8s.io/client-go v0.0.0 => k8s.io/client-go v0.37.1
-	k8s.io/cloud-provider v0.0.0 => k8s.io/cloud-provider v0.37.1
-	k8s.io/cluster-bootstrap v0.0.0 => k8s.io/cluster-bootstrap v0.37.1
-	k8s.io/code-generator v0.0.0 => k8s.io/code-generator v0.37.1
-	k8s.io/component-base v0.0.0 => k8s.io/component-base v0.37.1
-	k8s.io/component-helpers v0.0.0 => k8s.io/component-helpers v0.37.1
-	k8s.io/controller-manager v0.0.0 => k8s.io/controller-manager v0.37.1
-	k8s.io/cri-api v0.0.0 => k8s.io/cri-api v0.37.1
-	k8s.io/cri-client v0.0.0 => k8s.io/cri-client v0.37.1
-	k8s.io/cri-streaming v0.0.0 => k8s.io/cri-streaming v0.37.1
-	k8s.io/csi-translation-lib v0.0.0 => k8s.io/csi-translation-lib v0.37.1
-	k8s.io/dynamic-resource-allocation v0.0.0 => k8s.io/dynamic-resource-allocation v0.37.1
-	k8s.io/endpointslice v0.0.0 => k8s.io/endpointslice v0.37.1
-	k8s.io/externaljwt v0.0.0 => k8s.io/externaljwt v0.37.1
-	k8s.io/kms v0.0.0 => k8s.io/kms v0.37.1
-	k8s.io/kube-aggregator v0.0.0 => k8s.io/kube-aggregator v0.37.1
-	k8s.io/kube-controller-manager v0.0.0 => k8s.io/kube-controller-manager v0.37.1
-	k8s.io/kube-proxy v0.0.0 => k8s.io/kube-proxy v0.37.1
-	k8s.io/kube-scheduler v0.0.0 => k8s.io/kube-scheduler v0.37.1
-	k8s.io/kubectl v0.0.0 => k8s.io/kubectl v0.37.1
-	k8s.io/kubelet v0.0.0 => k8s.io/kubelet v0.37.1
-	k8s.io/metrics v0.0.0 => k8s.io/metrics v0.37.1
-	k8s.io/mount-utils v0.0.0 => k8s.io/mount-utils v0.37.1
-	k8s.io/pod-security-admission v0.0.0 => k8s.io/pod-security-admission v0.37.1
-	k8s.io/sample-apiserver v0.0.0 => k8s.io/sample-apiserver v0.37.1
-	k8s.io/sample-cli-plugin v0.0.0 => k8s.io/sample-cli-plugin v0.37.1
-	k8s.io/sample-controller v0.0.0 => k8s.io/sample-controller v0.37.1
-	k8s.io/streaming v0.0.0 => k8s.io/streaming v0.37.1
+	k8s.io/api v0.0.0 => k8s.io/api v0.37.2
+	k8s.io/apiextensions-apiserver v0.0.0 => k8s.io/apiextensions-apiserver v0.37.2
+	k8s.io/apimachinery v0.0.0 => k8s.io/apimachinery v0.37.2
+	k8s.io/apiserver v0.0.0 => k8s.io/apiserver v0.37.2
+	k8s.io/cli-runtime v0.0.0 => k8s.io/cli-runtime v0.37.2
+	k8s.io/client-go v0.0.0 => k8s.io/client-go v0.37.2
+	k8s.io/cloud-provider v0.0.0 => k8s.io/cloud-provider v0.37.2
+	k8s.io/cluster-bootstrap v0.0.0 => k8s.io/cluster-bootstrap v0.37.2
+	k8s.io/code-generator v0.0.0 => k8s.io/code-generator v0.37.2
+	k8s.io/component-base v0.0.0 => k8s.io/component-base v0.37.2
+	k8s.io/component-helpers v0.0.0 => k8s.io/component-helpers v0.37.2
+	k8s.io/controller-manager v0.0.0 => k8s.io/controller-manager v0.37.2
+	k8s.io/cri-api v0.0.0 => k8s.io/cri-api v0.37.2
+	k8s.io/cri-client v0.0.0 => k8s.io/cri-client v0.37.2
+	k8s.io/cri-streaming v0.0.0 => k8s.io/cri-streaming v0.37.2
+	k8s.io/csi-translation-lib v0.0.0 => k8s.io/csi-translation-lib v0.37.2
+	k8s.io/dynamic-resource-allocation v0.0.0 => k8s.io/dynamic-resource-allocation v0.37.2
+	k8s.io/endpointslice v0.0.0 => k8s.io/endpointslice v0.37.2
+	k8s.io/externaljwt v0.0.0 => k8s.io/externaljwt v0.37.2
+	k8s.io/kms v0.0.0 => k8s.io/kms v0.37.2
+	k8s.io/kube-aggregator v0.0.0 => k8s.io/kube-aggregator v0.37.2
+	k8s.io/kube-controller-manager v0.0.0 => k8s.io/kube-controller-manager v0.37.2
+	k8s.io/kube-proxy v0.0.0 => k8s.io/kube-proxy v0.37.2
+	k8s.io/kube-scheduler v0.0.0 => k8s.io/kube-scheduler v0.37.2
+	k8s.io/kubectl v0.0.0 => k8s.io/kubectl v0.37.2
+	k8s.io/kubelet v0.0.0 => k8s.io/kubelet v0.37.2
+	k8s.io/metrics v0.0.0 => k8s.io/metrics v0.37.2
+	k8s.io/mount-utils v0.0.0 => k8s.io/mount-utils v0.37.2
+	k8s.io/pod-security-admission v0.0.0 => k8s.io/pod-security-admission v0.37.2
+	k8s.io/sample-apiserver v0.0.0 => k8s.io/sample-apiserver v0.37.2
+	k8s.io/streaming v0.0.0 => k8s.io/streaming v0.37.2
 )

@@ -20,14 +20,14 @@ func TestRepin(t *testing.T) {
 	}
 	put(t, filepath.Join(pin, "go.mod"), "// What this is.\nmodule pin\n\ngo 1.26.0\n\nrequire (\n\tk8s.io/gone v0.36.0\n\tk8s.io/kubernetes v1.36.0\n)\n")
 	put(t, filepath.Join(pin, "go.sum"), "")
-	if err := Repin(t.Context(), Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Pin: pin, Version: "v1.37.1", Staging: true}, nil); err != nil {
+	if err := Repin(t.Context(), Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Pin: pin, Version: "v1.37.2", Staging: true}, nil); err != nil {
 		t.Fatal(err)
 	}
 	gomod, err := os.ReadFile(filepath.Join(pin, "go.mod"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"// What this is.", "k8s.io/kubernetes v1.37.1", "k8s.io/api v0.37.1"} {
+	for _, want := range []string{"// What this is.", "k8s.io/kubernetes v1.37.2", "k8s.io/api v0.37.2"} {
 		if !strings.Contains(string(gomod), want) {
 			t.Errorf("go.mod has no %q:\n%s", want, gomod)
 		}
@@ -49,7 +49,7 @@ func TestRepin(t *testing.T) {
 func TestReplace(t *testing.T) {
 	pin := proxy(t)
 	work := t.TempDir()
-	o := Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Pin: pin, Version: "v1.37.1", Staging: true}
+	o := Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Pin: pin, Version: "v1.37.2", Staging: true}
 	tree, other := filepath.Join(work, "kubernetes"), filepath.Join(work, "kubernetes-other")
 	elsewhere := filepath.Join(t.TempDir(), "stock") // of the checkout that work is a copy of
 	err := progress.New(os.Stderr, "test", t.TempDir()).Run(t.Context(), progress.Task{Name: "trees", Do: func(ctx context.Context, s *progress.Step) error {

@@ -19,7 +19,7 @@ import (
 
 // The modules of a Kubernetes that is small enough for a test.
 var fake = map[string]map[string]string{
-	"k8s.io/kubernetes@v1.37.1": {
+	"k8s.io/kubernetes@v1.37.2": {
 		"go.mod":              "module k8s.io/kubernetes\n\ngo 1.26.0\n",
 		"go.work":             "go 1.26.0\n\nuse (\n\t.\n\t./staging/src/k8s.io/api\n)\n",
 		"vendor/OWNERS":       "nobody\n",
@@ -29,7 +29,7 @@ var fake = map[string]map[string]string{
 		".gitignore":          "*.ignored\n",
 		"x.ignored":           "kept all the same\n",
 	},
-	"k8s.io/api@v0.37.1": {
+	"k8s.io/api@v0.37.2": {
 		"go.mod":   "module k8s.io/api\n\ngo 1.26.0\n",
 		"types.go": "package api\n",
 	},
@@ -107,7 +107,7 @@ func ensure(t *testing.T, dir string, o Options) error {
 
 // options are those of Kubernetes; checkout may be "".
 func options(pin, checkout string) Options {
-	return Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Staging: true, Pin: pin, Version: "v1.37.1", Checkout: checkout}
+	return Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Staging: true, Pin: pin, Version: "v1.37.2", Checkout: checkout}
 }
 
 func TestEnsureFromModules(t *testing.T) {
@@ -168,7 +168,7 @@ func TestEnsureRefuses(t *testing.T) {
 			lines := strings.SplitAfter(string(b), "\n")
 			for i, l := range lines {
 				if strings.HasPrefix(l, "k8s.io/api ") {
-					lines[i] = "k8s.io/api v0.37.1 h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
+					lines[i] = "k8s.io/api v0.37.2 h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
 				}
 			}
 			put(t, filepath.Join(pin, "go.sum"), strings.Join(lines, ""))
@@ -201,9 +201,9 @@ func TestEnsureNoticesAChangedModuleCache(t *testing.T) {
 	if err := ensure(t, filepath.Join(t.TempDir(), "tree"), o); err != nil {
 		t.Fatal(err)
 	}
-	put(t, filepath.Join(os.Getenv("GOMODCACHE"), "k8s.io", "api@v0.37.1", "types.go"), "package evil\n")
+	put(t, filepath.Join(os.Getenv("GOMODCACHE"), "k8s.io", "api@v0.37.2", "types.go"), "package evil\n")
 	err := ensure(t, filepath.Join(t.TempDir(), "tree"), o)
-	if !progress.IsRefusal(err) || !strings.Contains(err.Error(), "wrong checksum: k8s.io/api@v0.37.1") {
+	if !progress.IsRefusal(err) || !strings.Contains(err.Error(), "wrong checksum: k8s.io/api@v0.37.2") {
 		t.Errorf("got %v, want a refusal", err)
 	}
 }
@@ -214,10 +214,10 @@ func checkout(t *testing.T, change map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	files := map[string]string{"vendor/modules.txt": "x\n", "hack/tools/go.mod": "module tools\n"}
-	for name, content := range fake["k8s.io/kubernetes@v1.37.1"] {
+	for name, content := range fake["k8s.io/kubernetes@v1.37.2"] {
 		files[name] = strings.ReplaceAll(content, "\r\n", "\n")
 	}
-	for name, content := range fake["k8s.io/api@v0.37.1"] {
+	for name, content := range fake["k8s.io/api@v0.37.2"] {
 		files["staging/src/"+"k8s.io/api/"+name] = content
 	}
 	files["staging/src/k8s.io/api/go.mod"] = "module k8s.io/api // in the main repository\n"
@@ -229,7 +229,7 @@ func checkout(t *testing.T, change map[string]string) string {
 	}
 	repo := gitrepo.Open(dir, nil)
 	for _, args := range [][]string{
-		{"init", "--quiet"}, {"add", "--all", "--force"}, {"commit", "--quiet", "-m", "release"}, {"tag", "v1.37.1"},
+		{"init", "--quiet"}, {"add", "--all", "--force"}, {"commit", "--quiet", "-m", "release"}, {"tag", "v1.37.2"},
 		{"commit", "--quiet", "--allow-empty", "-m", "after the tag"},
 	} {
 		if err := repo.Git(context.Background(), args...); err != nil {
@@ -251,7 +251,7 @@ func TestEnsureFromCheckout(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := gitrepo.Open(src, nil).Rev(context.Background(), "v1.37.1^{commit}")
+		want, err := gitrepo.Open(src, nil).Rev(context.Background(), "v1.37.2^{commit}")
 		if err != nil || got != want {
 			t.Errorf("base is %s, want the tag's %s (%v)", got, want, err)
 		}
@@ -261,16 +261,16 @@ func TestEnsureFromCheckout(t *testing.T) {
 		tag    string
 		want   string
 	}{
-		"a changed file":  {map[string]string{"staging/src/k8s.io/api/types.go": "package evil\n"}, "v1.37.1", "staging/src/k8s.io/api/types.go"},
-		"without the tag": {nil, "other", "has no tag v1.37.1"},
+		"a changed file":  {map[string]string{"staging/src/k8s.io/api/types.go": "package evil\n"}, "v1.37.2", "staging/src/k8s.io/api/types.go"},
+		"without the tag": {nil, "other", "has no tag v1.37.2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			src := checkout(t, tc.change)
-			if err := gitrepo.Open(src, nil).Git(context.Background(), "tag", tc.tag, "v1.37.1", "--force"); err != nil {
+			if err := gitrepo.Open(src, nil).Git(context.Background(), "tag", tc.tag, "v1.37.2", "--force"); err != nil {
 				t.Fatal(err)
 			}
-			if tc.tag != "v1.37.1" {
-				if err := gitrepo.Open(src, nil).Git(context.Background(), "tag", "--delete", "v1.37.1"); err != nil {
+			if tc.tag != "v1.37.2" {
+				if err := gitrepo.Open(src, nil).Git(context.Background(), "tag", "--delete", "v1.37.2"); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -291,8 +291,8 @@ func TestEnsureFromCheckout(t *testing.T) {
 
 func TestStagingVersion(t *testing.T) {
 	for in, want := range map[string]string{
-		"v1.37.1": "v0.37.1", "v1.38.0-alpha.0": "v0.38.0-alpha.0",
-		"1.37.1": "", "v2.0.0": "", "v1.37.1+capacityv2.1": "", "master": "",
+		"v1.37.2": "v0.37.2", "v1.38.0-alpha.0": "v0.38.0-alpha.0",
+		"1.37.1": "", "v2.0.0": "", "v1.37.2+capacityv2.1": "", "master": "",
 	} {
 		got, err := StagingVersion(in)
 		if got != want || (err == nil) != (want != "") {

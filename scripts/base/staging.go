@@ -141,10 +141,10 @@ func Without(ctx context.Context, repo gitrepo.Repo) ([]string, error) {
 }
 
 // StagingVersion returns the version of the staging modules that belong to a
-// version of Kubernetes: v1.37.1 gives v0.37.1.
+// version of Kubernetes: v1.37.2 gives v0.37.2.
 func StagingVersion(kubernetes string) (string, error) {
 	if !semver.IsValid(kubernetes) || semver.Major(kubernetes) != "v1" || semver.Build(kubernetes) != "" {
-		return "", progress.Refuse(fmt.Sprintf("unknown base %q", kubernetes), "a tag of Kubernetes such as v1.37.1", "make rebase BASE=v1.37.1")
+		return "", progress.Refuse(fmt.Sprintf("unknown base %q", kubernetes), "a tag of Kubernetes such as v1.37.2", "make rebase BASE=v1.37.2")
 	}
 	return "v0" + strings.TrimPrefix(kubernetes, "v1"), nil
 }

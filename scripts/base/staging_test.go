@@ -19,7 +19,7 @@ func withExamples() map[string]map[string]string {
 	for name, files := range fake {
 		modules[name] = maps.Clone(files)
 	}
-	modules["k8s.io/kubernetes@v1.37.1"]["go.work"] = "go 1.26.0\n\nuse (\n\t.\n\t./staging/src/k8s.io/api\n" +
+	modules["k8s.io/kubernetes@v1.37.2"]["go.work"] = "go 1.26.0\n\nuse (\n\t.\n\t./staging/src/k8s.io/api\n" +
 		"\t./staging/src/k8s.io/example\n\t./staging/src/k8s.io/sample\n)\n"
 	return modules
 }
@@ -54,7 +54,7 @@ func TestEnsureWithoutExamples(t *testing.T) {
 			t.Errorf("without %q, %v", without, err)
 		}
 		work, err := os.ReadFile(filepath.Join(dir, "go.work"))
-		if want := fake["k8s.io/kubernetes@v1.37.1"]["go.work"]; err != nil || string(work) != want {
+		if want := fake["k8s.io/kubernetes@v1.37.2"]["go.work"]; err != nil || string(work) != want {
 			t.Errorf("go.work is %q (%v), want %q", work, err, want)
 		}
 		h, err := repo.Rev(t.Context(), "HEAD")
@@ -69,17 +69,17 @@ func TestEnsureWithoutExamples(t *testing.T) {
 }
 
 func TestEnsureWithoutANeededModule(t *testing.T) {
-	const example = "\nrequire k8s.io/example v0.37.1\n"
+	const example = "\nrequire k8s.io/example v0.37.2\n"
 	for name, tc := range map[string]struct {
 		change func(modules map[string]map[string]string)
 		unpin  bool
 		want   string
 	}{
-		"the main module requires it": {func(m map[string]map[string]string) { m["k8s.io/kubernetes@v1.37.1"]["go.mod"] += example }, true,
-			"cannot fetch k8s.io/example@v0.37.1, which k8s.io/kubernetes requires: "},
-		"a staging module requires it": {func(m map[string]map[string]string) { m["k8s.io/api@v0.37.1"]["go.mod"] += example }, true,
-			"cannot fetch k8s.io/example@v0.37.1, which k8s.io/api requires: "},
-		"the pin does not have it": {func(m map[string]map[string]string) { m["k8s.io/api@v0.37.1"]["go.mod"] += example }, false,
+		"the main module requires it": {func(m map[string]map[string]string) { m["k8s.io/kubernetes@v1.37.2"]["go.mod"] += example }, true,
+			"cannot fetch k8s.io/example@v0.37.2, which k8s.io/kubernetes requires: "},
+		"a staging module requires it": {func(m map[string]map[string]string) { m["k8s.io/api@v0.37.2"]["go.mod"] += example }, true,
+			"cannot fetch k8s.io/example@v0.37.2, which k8s.io/api requires: "},
+		"the pin does not have it": {func(m map[string]map[string]string) { m["k8s.io/api@v0.37.2"]["go.mod"] += example }, false,
 			"which k8s.io/api requires: the pin does not have it"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestEnsureWithoutANeededModule(t *testing.T) {
 			t.Fatal(err)
 		}
 		put(t, filepath.Join(pin, "go.mod"), string(b)+example)
-		if err := ensure(t, filepath.Join(t.TempDir(), "tree"), options(pin, "")); !progress.IsRefusal(err) || !strings.Contains(err.Error(), "cannot fetch k8s.io/example@v0.37.1") {
+		if err := ensure(t, filepath.Join(t.TempDir(), "tree"), options(pin, "")); !progress.IsRefusal(err) || !strings.Contains(err.Error(), "cannot fetch k8s.io/example@v0.37.2") {
 			t.Errorf("got %v, want a refusal: today's proxy must not change the tree", err)
 		}
 	})
@@ -113,7 +113,7 @@ func TestEnsureFromCheckoutWithExamples(t *testing.T) {
 	pin := proxyOf(t, modules)
 	dir := filepath.Join(t.TempDir(), "tree")
 	src := checkout(t, map[string]string{
-		"go.work":                               modules["k8s.io/kubernetes@v1.37.1"]["go.work"],
+		"go.work":                               modules["k8s.io/kubernetes@v1.37.2"]["go.work"],
 		"staging/src/k8s.io/example/example.go": "package example\n",
 	})
 	if err := ensure(t, dir, options(pin, src)); err != nil {

@@ -35,7 +35,7 @@ type Module struct {
 	// Tree is the repository with its source: at HEAD, not in the work tree. Folder
 	// is where, "" for the top.
 	Tree, Folder string
-	// Version is the published one that it is made from, such as v0.37.1.
+	// Version is the published one that it is made from, such as v0.37.2.
 	Version string
 }
 

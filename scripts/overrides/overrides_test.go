@@ -88,10 +88,10 @@ go 1.26.0
 
 require (
 	github.com/go-logr/logr v1.4.3
-	k8s.io/api v0.37.1
+	k8s.io/api v0.37.2
 )
 `
-	got, err := published([]byte(checkout), "v0.37.1")
+	got, err := published([]byte(checkout), "v0.37.2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ require (
 	}
 	// A published file keeps its bytes, odd ones too.
 	odd := strings.Replace(want, "\n\ngo", "\n\n\ngo", 1)
-	if got, err = published([]byte(odd), "v0.37.1"); err != nil || string(got) != odd {
+	if got, err = published([]byte(odd), "v0.37.2"); err != nil || string(got) != odd {
 		t.Errorf("published file changed, error %v:\n%s", err, got)
 	}
 }
@@ -153,13 +153,13 @@ func write(t *testing.T, o Options) (Result, error) {
 
 func TestWrite(t *testing.T) {
 	tree := newTree(t, "package v1\n")
-	api := Module{Path: "k8s.io/api", Tree: tree, Folder: "staging/src/k8s.io/api", Version: "v0.37.1"}
+	api := Module{Path: "k8s.io/api", Tree: tree, Folder: "staging/src/k8s.io/api", Version: "v0.37.2"}
 	o := Options{Modules: []Module{api}, Revision: 2, Out: filepath.Join(t.TempDir(), "out")}
 	first, err := write(t, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(first.Overrides[0].Version, "v0.37.1-capacityv2.2.h") {
+	if !strings.HasPrefix(first.Overrides[0].Version, "v0.37.2-capacityv2.2.h") {
 		t.Errorf("version %s", first.Overrides[0].Version)
 	}
 	if err := module.Check("k8s.io/api", first.Overrides[0].Version); err != nil {
@@ -214,9 +214,9 @@ func TestWrite(t *testing.T) {
 func TestWriteRefuses(t *testing.T) {
 	tree := newTree(t, "package v1\n")
 	for name, o := range map[string]Options{
-		"no tree":    {Modules: []Module{{Path: "k8s.io/api", Tree: t.TempDir(), Folder: "staging/src/k8s.io/api", Version: "v0.37.1"}}},
+		"no tree":    {Modules: []Module{{Path: "k8s.io/api", Tree: t.TempDir(), Folder: "staging/src/k8s.io/api", Version: "v0.37.2"}}},
 		"no modules": {},
-		"unknown":    {Modules: []Module{{Path: "k8s.io/nothing", Tree: tree, Folder: "staging/src/k8s.io/nothing", Version: "v0.37.1"}}},
+		"unknown":    {Modules: []Module{{Path: "k8s.io/nothing", Tree: tree, Folder: "staging/src/k8s.io/nothing", Version: "v0.37.2"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parent := t.TempDir()
@@ -235,14 +235,14 @@ func TestLines(t *testing.T) {
 	r := Result{
 		Overrides: []Override{{
 			Module:  Module{Path: "k8s.io/api", Tree: "/tree", Folder: "staging/src/k8s.io/api"},
-			Version: "v0.37.1-capacityv2.1.habc", Sum: "h1:a", GoModSum: "h1:b",
+			Version: "v0.37.2-capacityv2.1.habc", Sum: "h1:a", GoModSum: "h1:b",
 		}},
 		out: "/out",
 	}
 	for _, tc := range []struct{ name, got, want string }{
-		{"replace", r.Replace(), "replace (\n\tk8s.io/api => k8s.io/api v0.37.1-capacityv2.1.habc\n)\n"},
+		{"replace", r.Replace(), "replace (\n\tk8s.io/api => k8s.io/api v0.37.2-capacityv2.1.habc\n)\n"},
 		{"local", r.ReplaceLocal(), "replace (\n\tk8s.io/api => /tree/staging/src/k8s.io/api\n)\n"},
-		{"sums", r.GoSum(), "k8s.io/api v0.37.1-capacityv2.1.habc h1:a\nk8s.io/api v0.37.1-capacityv2.1.habc/go.mod h1:b\n"},
+		{"sums", r.GoSum(), "k8s.io/api v0.37.2-capacityv2.1.habc h1:a\nk8s.io/api v0.37.2-capacityv2.1.habc/go.mod h1:b\n"},
 		{"proxy", r.GOPROXY("direct"), "file:///out/goproxy,direct"},
 	} {
 		if tc.got != tc.want {

@@ -112,7 +112,7 @@ func main() { println(version, csi.Pools()) }
 
 func addKubernetes(t *testing.T, ws workspace.Workspace) {
 	t.Helper()
-	p := addProject(t, ws, workspace.Kubernetes, "k8s.io/kubernetes", "v1.37.1")
+	p := addProject(t, ws, workspace.Kubernetes, "k8s.io/kubernetes", "v1.37.2")
 	write(t, filepath.Join(p.Series(), "REVISION"), "1\n")
 	tree := p.Tree()
 	const stage = "staging/src/k8s.io/component-base"

@@ -39,11 +39,11 @@ func TestImage(t *testing.T) {
 	}
 	// What the image has, below tmp and etc: its entry point and other programs.
 	for name, c := range map[string]struct{ reference, entrypoint, programs, capable string }{
-		"kube-apiserver":          {"registry.k8s.io/kube-apiserver-arm64:v1.37.1_capacityv2.1", "/go-runner", "go-runner usr/local/bin/kube-apiserver", "usr/local/bin/kube-apiserver"},
-		"kube-controller-manager": {"registry.k8s.io/kube-controller-manager-arm64:v1.37.1_capacityv2.1", "/go-runner", "go-runner usr/local/bin/kube-controller-manager", ""},
-		"kube-scheduler":          {"registry.k8s.io/kube-scheduler-arm64:v1.37.1_capacityv2.1", "/go-runner", "go-runner usr/local/bin/kube-scheduler", ""},
-		"kubectl":                 {"registry.k8s.io/kubectl-arm64:v1.37.1_capacityv2.1", "/bin/kubectl", "bin/kubectl", ""},
-		"csi-provisioner":         {"registry.k8s.io/sig-storage/csi-provisioner:v1.37.1_capacityv2.1", "/csi-provisioner", "csi-provisioner", ""},
+		"kube-apiserver":          {"registry.k8s.io/kube-apiserver-arm64:v1.37.2_capacityv2.1", "/go-runner", "go-runner usr/local/bin/kube-apiserver", "usr/local/bin/kube-apiserver"},
+		"kube-controller-manager": {"registry.k8s.io/kube-controller-manager-arm64:v1.37.2_capacityv2.1", "/go-runner", "go-runner usr/local/bin/kube-controller-manager", ""},
+		"kube-scheduler":          {"registry.k8s.io/kube-scheduler-arm64:v1.37.2_capacityv2.1", "/go-runner", "go-runner usr/local/bin/kube-scheduler", ""},
+		"kubectl":                 {"registry.k8s.io/kubectl-arm64:v1.37.2_capacityv2.1", "/bin/kubectl", "bin/kubectl", ""},
+		"csi-provisioner":         {"registry.k8s.io/sig-storage/csi-provisioner:v1.37.2_capacityv2.1", "/csi-provisioner", "csi-provisioner", ""},
 	} {
 		src, ok := allImages()[name]
 		if !ok {
@@ -53,7 +53,7 @@ func TestImage(t *testing.T) {
 		var images []Image
 		for range 2 {
 			out := t.TempDir()
-			img, err := packImage(t.Context(), src, Platform{"linux", "arm64"}, Version{"v1.37.1", 1}, bin, out, date)
+			img, err := packImage(t.Context(), src, Platform{"linux", "arm64"}, Version{"v1.37.2", 1}, bin, out, date)
 			if err != nil {
 				t.Fatal(err)
 			}

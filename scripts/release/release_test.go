@@ -62,7 +62,7 @@ func TestTwoReleasesInTwoFoldersAreEqual(t *testing.T) {
 		t.Errorf("the provisioner's tarball has %s,\nwant csi-provisioner%s", got, want)
 	}
 	if Host() == linux {
-		for program, want := range map[string]string{"kubelet": "v1.37.1+capacityv2.1 kubelet", "csi-provisioner": "v6.3.0+capacityv2.1 pools"} {
+		for program, want := range map[string]string{"kubelet": "v1.37.2+capacityv2.1 kubelet", "csi-provisioner": "v6.3.0+capacityv2.1 pools"} {
 			out, err := exec.Command(filepath.Join(a.Components(), program)).CombinedOutput()
 			if got := strings.TrimSpace(string(out)); err != nil || got != want {
 				t.Errorf("%s prints %q, %v; want %q", program, got, err, want)
@@ -80,7 +80,7 @@ func onlyTheRelease(t *testing.T, ws workspace.Workspace) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(entries) != 1 || entries[0].Name() != "v1.37.1+capacityv2.1" {
+	if len(entries) != 1 || entries[0].Name() != "v1.37.2+capacityv2.1" {
 		t.Errorf("dist holds %v", entries)
 	}
 }
@@ -99,7 +99,7 @@ func checkManifest(t *testing.T, dir string, p Platform) {
 			t.Errorf("source %+v", s)
 		}
 	}
-	if want := "csi-spec v1.13.0+capacityv2.1, external-provisioner v6.3.0+capacityv2.1, kubernetes v1.37.1+capacityv2.1"; strings.Join(got, ", ") != want {
+	if want := "csi-spec v1.13.0+capacityv2.1, external-provisioner v6.3.0+capacityv2.1, kubernetes v1.37.2+capacityv2.1"; strings.Join(got, ", ") != want {
 		t.Errorf("sources %v, want %s", got, want)
 	}
 	if len(m.Sources[1].Patches) != 1 || m.Sources[1].Ldflags != "-s -w -X main.version=v6.3.0+capacityv2.1" || m.Sources[0].Ldflags != "" {
@@ -208,7 +208,7 @@ func buildsWhatIsLinked(t *testing.T, ws workspace.Workspace) {
 func refusals(t *testing.T, ws workspace.Workspace) {
 	t.Helper()
 	linux := Options{Platforms: []Platform{{"linux", Host().Arch}}}
-	dir := filepath.Join(ws.Dist(), "v1.37.1+capacityv2.1")
+	dir := filepath.Join(ws.Dist(), "v1.37.2+capacityv2.1")
 	unchanged := func(what string, err error, want string) {
 		t.Helper()
 		if err == nil || !strings.Contains(err.Error(), want) {

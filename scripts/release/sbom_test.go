@@ -22,7 +22,7 @@ func sampleInputs() inputs {
 	shared := module{"example.com/shared", "v1.0.0+incompatible", h1}
 	patch := series.Patch{Name: "0001-a.patch", Bytes: []byte("x"), Subject: "storage: <a> & b", Trailers: map[string][]string{"Class": {"feature"}}}
 	return inputs{
-		version: Version{"v1.37.1", 1},
+		version: Version{"v1.37.2", 1},
 		date:    date,
 		sources: []source{
 			{
@@ -33,8 +33,8 @@ func sampleInputs() inputs {
 			},
 			{
 				project: workspace.Project{Name: workspace.Kubernetes, Module: "k8s.io/kubernetes"},
-				stamp:   Stamp{Project: workspace.Kubernetes, Version: Version{"v1.37.1", 1}, Commit: "2222"},
-				base:    []module{{"k8s.io/api", "v0.37.1", h1}, {"k8s.io/kubernetes", "v1.37.1", h1}}, baseTree: "1111", tree: "3333",
+				stamp:   Stamp{Project: workspace.Kubernetes, Version: Version{"v1.37.2", 1}, Commit: "2222"},
+				base:    []module{{"k8s.io/api", "v0.37.2", h1}, {"k8s.io/kubernetes", "v1.37.2", h1}}, baseTree: "1111", tree: "3333",
 				patches: []series.Patch{patch},
 			},
 		},
@@ -66,9 +66,9 @@ func TestSBOMListsPatchesAndModules(t *testing.T) {
 		known[p.PackageSPDXIdentifier] = true
 		packages = append(packages, p.PackageName+"@"+p.PackageVersion)
 	}
-	want := "external-provisioner@v6.3.0+capacityv2.1 external-provisioner@v6.3.0 kubernetes@v1.37.1+capacityv2.1 kubernetes@v1.37.1" +
-		" example.com/shared@v1.0.0+incompatible github.com/kubernetes-csi/external-provisioner/v6@v6.3.0 k8s.io/api@v0.37.1 k8s.io/kubernetes@v1.37.1" +
-		" csi-provisioner@v6.3.0+capacityv2.1 kubectl@v1.37.1+capacityv2.1 kubelet@v1.37.1+capacityv2.1"
+	want := "external-provisioner@v6.3.0+capacityv2.1 external-provisioner@v6.3.0 kubernetes@v1.37.2+capacityv2.1 kubernetes@v1.37.2" +
+		" example.com/shared@v1.0.0+incompatible github.com/kubernetes-csi/external-provisioner/v6@v6.3.0 k8s.io/api@v0.37.2 k8s.io/kubernetes@v1.37.2" +
+		" csi-provisioner@v6.3.0+capacityv2.1 kubectl@v1.37.2+capacityv2.1 kubelet@v1.37.2+capacityv2.1"
 	if got := strings.Join(packages, " "); got != want {
 		t.Errorf("packages %s,\nwant %s", got, want)
 	}
@@ -105,7 +105,7 @@ func TestSBOMListsPatchesAndModules(t *testing.T) {
 		"patch-external-provisioner-0001-a.patch PATCH_FOR base-external-provisioner",
 		"source-external-provisioner DESCENDANT_OF base-external-provisioner",
 		"base-external-provisioner GENERATED_FROM module-github.com-kubernetes-csi-external-provisioner-v6-v6.3.0",
-		"base-kubernetes GENERATED_FROM module-k8s.io-api-v0.37.1",
+		"base-kubernetes GENERATED_FROM module-k8s.io-api-v0.37.2",
 		"program-linux-amd64-kubelet GENERATED_FROM source-kubernetes",
 		"program-linux-amd64-csi-provisioner GENERATED_FROM source-external-provisioner",
 		"program-linux-amd64-csi-provisioner STATIC_LINK source-kubernetes",
@@ -118,7 +118,7 @@ func TestSBOMListsPatchesAndModules(t *testing.T) {
 	if len(related) != 18 {
 		t.Errorf("%d relationships:\n%s", len(related), strings.Join(sortedKeys(related), "\n"))
 	}
-	if doc.DocumentNamespace != "https://spdx.org/spdxdocs/kubernetes-v1.37.1+capacityv2.1-5555-2222" {
+	if doc.DocumentNamespace != "https://spdx.org/spdxdocs/kubernetes-v1.37.2+capacityv2.1-5555-2222" {
 		t.Errorf("name %s", doc.DocumentNamespace)
 	}
 	if strings.Contains(string(b), h1) == false || !strings.Contains(string(b), "pkg:golang/example.com/shared@v1.0.0%2Bincompatible") {

@@ -15,7 +15,7 @@ import (
 // The source tarball is the same for trees with other branches and tags, and
 // upstream's version script finds the release in it.
 func TestSourceTarball(t *testing.T) {
-	ws, v := workspace.Workspace{}, Version{Base: "v1.37.1", Revision: 1}
+	ws, v := workspace.Workspace{}, Version{Base: "v1.37.2", Revision: 1}
 	var sums []string
 	for _, branch := range []string{"one", "two"} {
 		out := t.TempDir()
@@ -72,7 +72,7 @@ func TestSourceTarball(t *testing.T) {
 func TestSeriesTarball(t *testing.T) {
 	ws := workspace.Workspace{Root: t.TempDir()}
 	addProject(t, ws, "csi-spec", "example.com/spec", "v1.0.0")
-	addProject(t, ws, workspace.Kubernetes, "k8s.io/kubernetes", "v1.37.1")
+	addProject(t, ws, workspace.Kubernetes, "k8s.io/kubernetes", "v1.37.2")
 	for n, c := range map[string]string{
 		"patches/kubernetes/series": "# order\n0001-a.patch\n", "patches/kubernetes/0001-a.patch": "x", "patches/kubernetes/REVISION": "1",
 		"patches/kubernetes/0001-a.patch~": "x", "patches/kubernetes/stray.patch": "x", "feature-gates.yaml": "gates: []\n",
@@ -81,10 +81,10 @@ func TestSeriesTarball(t *testing.T) {
 		write(t, filepath.Join(ws.Root, n), c)
 	}
 	out := t.TempDir()
-	if _, err := packSeries(t.Context(), ws, Version{"v1.37.1", 1}, out, date); err != nil {
+	if _, err := packSeries(t.Context(), ws, Version{"v1.37.2", 1}, out, date); err != nil {
 		t.Fatal(err)
 	}
-	const top = "capacityv2-series-v1.37.1_capacityv2.1/"
+	const top = "capacityv2-series-v1.37.2_capacityv2.1/"
 	want := strings.Join([]string{" 755", "feature-gates.yaml 644",
 		"patches/ 755", "patches/csi-spec/ 755", "patches/csi-spec/project.yaml 644", "patches/csi-spec/series 644",
 		"patches/kubernetes/ 755", "patches/kubernetes/0001-a.patch 644", "patches/kubernetes/REVISION 644", "patches/kubernetes/project.yaml 644", "patches/kubernetes/series 644",
@@ -94,7 +94,7 @@ func TestSeriesTarball(t *testing.T) {
 	}
 
 	write(t, filepath.Join(ws.Root, "patches/kubernetes/series"), "0002-gone.patch\n")
-	if _, err := packSeries(t.Context(), ws, Version{"v1.37.1", 1}, out, date); err == nil {
+	if _, err := packSeries(t.Context(), ws, Version{"v1.37.2", 1}, out, date); err == nil {
 		t.Error("a series without its patch is packed")
 	}
 }

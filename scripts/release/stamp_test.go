@@ -16,7 +16,7 @@ func TestTreeStamp(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "f"), "1")
 	commitAll(t, dir)
-	v := Version{Base: "v1.37.1", Revision: 1}
+	v := Version{Base: "v1.37.2", Revision: 1}
 	t.Setenv("SOURCE_DATE_EPOCH", "")
 	s, err := TreeStamp(t.Context(), workspace.Kubernetes, dir, v)
 	if err != nil {
@@ -29,8 +29,8 @@ func TestTreeStamp(t *testing.T) {
 	flags := s.Ldflags()
 	for _, want := range []string{
 		"-s -w ",
-		"-X k8s.io/component-base/version.gitVersion=v1.37.1+capacityv2.1",
-		"-X k8s.io/client-go/pkg/version.gitVersion=v1.37.1+capacityv2.1",
+		"-X k8s.io/component-base/version.gitVersion=v1.37.2+capacityv2.1",
+		"-X k8s.io/client-go/pkg/version.gitVersion=v1.37.2+capacityv2.1",
 		"-X k8s.io/component-base/version.gitMajor=1",
 		"-X k8s.io/component-base/version.gitMinor=37",
 		"-X k8s.io/component-base/version.gitTreeState=clean",
@@ -47,7 +47,7 @@ func TestTreeStamp(t *testing.T) {
 	if s, err = TreeStamp(t.Context(), workspace.Kubernetes, dir, v); err != nil {
 		t.Fatal(err)
 	}
-	if want := time.Unix(86400, 0).UTC(); len(s.Dirty) != 1 || !s.Date.Equal(want) || s.GitVersion() != "v1.37.1+capacityv2.1-dirty" {
+	if want := time.Unix(86400, 0).UTC(); len(s.Dirty) != 1 || !s.Date.Equal(want) || s.GitVersion() != "v1.37.2+capacityv2.1-dirty" {
 		t.Errorf("%+v, want a dirty one at %s", s, want)
 	}
 	if sv := semver.MustParse(s.GitVersion()); sv.Prerelease() != "" {

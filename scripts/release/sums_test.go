@@ -20,7 +20,7 @@ func fakeRelease(t *testing.T, dir, content string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := json.Marshal(Manifest{Version: "v1.37.1+capacityv2.1", Artefacts: []Artefact{a}})
+	b, err := json.Marshal(Manifest{Version: "v1.37.2+capacityv2.1", Artefacts: []Artefact{a}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ const seriesName = "capacityv2"
 // semver gives that no precedence, so the release sorts equal to its base and
 // passes version checks that a pre-release ("-suffix") fails.
 type Version struct {
-	// Base is upstream's version, such as v1.37.1.
+	// Base is upstream's version, such as v1.37.2.
 	Base string
 	// Revision counts the releases on that base, from 1. 0 is the base itself.
 	Revision int
@@ -68,7 +68,7 @@ func ResetRevision(ws workspace.Workspace) error {
 
 func revisionFile(ws workspace.Workspace) string { return filepath.Join(ws.Series(), "REVISION") }
 
-// String is the gitVersion: v1.37.1+capacityv2.1.
+// String is the gitVersion: v1.37.2+capacityv2.1.
 func (v Version) String() string {
 	if v.Revision == 0 {
 		return v.Base

@@ -12,7 +12,7 @@ import (
 	"capacityv2.internal/scripts/progress"
 )
 
-const version = "v1.37.1"
+const version = "v1.37.2"
 
 // message is a commit message that passes the lint.
 func message(subject, class string) string {

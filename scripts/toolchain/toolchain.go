@@ -17,8 +17,8 @@ import (
 )
 
 // GoVersion is the Go release of the base's .go-version, which [CheckVersion] compares.
-// Another one may build, but gives other bytes.
-const GoVersion = "go1.26.8"
+// Another one of the same language builds, but gives other bytes.
+const GoVersion = "go1.26.10"
 
 // Tags are the build tags of upstream's own builds (hack/lib/golang.sh).
 const Tags = "selinux,notest,grpcnotrace"
@@ -107,8 +107,8 @@ func RequireGo(ctx context.Context) error {
 	if err != nil {
 		return progress.Refuse("no working go command: "+err.Error(), GoVersion+" or newer in PATH", "see https://go.dev/doc/install")
 	}
-	if version.Compare(v, GoVersion) < 0 {
-		return progress.Refuse("Go is "+v, GoVersion+" or newer", "see https://go.dev/doc/install, or set GOTOOLCHAIN="+GoVersion)
+	if oldest := version.Lang(GoVersion); version.Compare(v, oldest) < 0 {
+		return progress.Refuse("Go is "+v, oldest+" or newer", "see https://go.dev/doc/install, or set GOTOOLCHAIN="+GoVersion)
 	}
 	return nil
 }

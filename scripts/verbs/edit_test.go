@@ -52,7 +52,7 @@ func TestSettle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, repo := editedTree(t)
 			for path, content := range map[string]string{
-				filepath.Join(a.WS.Pin("kubernetes"), "go.mod"): "module pin\nrequire k8s.io/kubernetes v1.37.1\n",
+				filepath.Join(a.WS.Pin("kubernetes"), "go.mod"): "module pin\nrequire k8s.io/kubernetes v1.37.2\n",
 				filepath.Join(a.WS.Series(), "project.yaml"):    "title: Kubernetes\nmodule: k8s.io/kubernetes\nstaging: true\n",
 			} {
 				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -62,7 +62,7 @@ func TestSettle(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := repo.Git(context.Background(), "config", "capacityv2.base", "v1.37.1 from modules"); err != nil {
+			if err := repo.Git(context.Background(), "config", "capacityv2.base", "v1.37.2 from modules"); err != nil {
 				t.Fatal(err)
 			}
 			err := a.settle(context.Background(), repo, a.reporter("edit"), bufio.NewReader(strings.NewReader(tc.answer)))

@@ -27,7 +27,7 @@ func TestRebaseOptions(t *testing.T) {
 		"no such change":            {rebaseOptions{forecast: true, with: file + "x"}, "no patch file"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := tc.o.check(t.Context(), "v1.37.1")
+			err := tc.o.check(t.Context(), "v1.37.2")
 			if tc.want == "" && err != nil || tc.want != "" && (!progress.IsRefusal(err) || !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("got %v, want a refusal that holds %q", err, tc.want)
 			}

@@ -97,7 +97,7 @@ func TestVersion(t *testing.T) {
 	}
 	for name, v := range map[string]string{"client": got.ClientVersion.GitVersion, "server": got.ServerVersion.GitVersion} {
 		if !version.MatchString(v) {
-			t.Errorf("%s version %q, want one like v1.37.1+capacityv2.1", name, v)
+			t.Errorf("%s version %q, want one like v1.37.2+capacityv2.1", name, v)
 		}
 	}
 	if strings.HasSuffix(got.ServerVersion.Minor, "+") {
