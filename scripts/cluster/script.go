@@ -28,6 +28,7 @@ func (p places) home() string       { return filepath.Join(p.dir, "home") }
 func (p places) images() string     { return filepath.Join(p.dir, "images") }
 func (p places) config() string     { return filepath.Join(p.dir, "config") }
 func (p places) programs() string   { return filepath.Join(p.dir, "programs") }
+func (p places) shared() string     { return filepath.Join(p.dir, "shared") }
 func (p places) kubeconfig() string { return filepath.Join(p.certs(), "admin.kubeconfig") }
 func (p places) scriptLog() string  { return filepath.Join(p.logs(), "local-up-cluster.log") }
 

@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"runtime"
@@ -38,3 +39,5 @@ func HasKubernetesRules() (bool, error) { return false, nil }
 func RemoveKubernetesRules() error { return nil }
 
 func UnmountBelow(string) error { return nil }
+
+func DetachLoops(context.Context, string) error { return nil }

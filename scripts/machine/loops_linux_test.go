@@ -1,0 +1,68 @@
+package machine
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestDetachLoops has a loop device of a file, and one on top of it, as a kubelet makes for a
+// raw block volume. The one of a file beside them stays.
+func TestDetachLoops(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	if _, err := os.Stat("/dev/loop-control"); err != nil {
+		t.Skip("no loop devices: ", err)
+	}
+	attach := func(file string) string {
+		t.Helper()
+		out, err := exec.Command("losetup", "--find", "--show", file).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	file := func(path string) string {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, make([]byte, 1<<20), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	dir := t.TempDir()
+	volume, beside := file(filepath.Join(dir, "shared/pools/image")), file(filepath.Join(dir, "beside"))
+	below := attach(volume)
+	top, other := attach(below), attach(beside)
+	attached := func() string {
+		t.Helper()
+		out, err := losetup(t.Context(), "--list", "--noheadings", "--output", "NAME")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	t.Cleanup(func() {
+		for _, device := range []string{top, below, other} {
+			_ = exec.Command("losetup", "--detach", device).Run()
+		}
+	})
+	if err := DetachLoops(t.Context(), filepath.Join(dir, "shared")); err != nil {
+		t.Fatal(err)
+	}
+	left := strings.Fields(attached())
+	for device, want := range map[string]bool{below: false, top: false, other: true} {
+		got := false
+		for _, l := range left {
+			got = got || l == device
+		}
+		if got != want {
+			t.Errorf("%s is attached: %t, want %t; left: %v", device, got, want, left)
+		}
+	}
+}
