@@ -27,7 +27,8 @@ type Image struct {
 	// Entrypoint is the program, and Command its arguments, which a pod may replace.
 	Entrypoint, Command []string
 	// Files are files of this machine, by their path in the image, without a leading
-	// slash. They have to be static programs: the image has nothing else but /tmp.
+	// slash: programs, and the libraries of those that are not static. The image has nothing
+	// else but /tmp.
 	Files map[string]string
 	// Links are symbolic links in the image: what they point to, by their path.
 	Links map[string]string

@@ -54,16 +54,20 @@ func checkDriverMode(driver string, m cluster.Mode) error {
 }
 
 // driverImages are those of the driver's pods and of pods that use its volumes. The
-// driver mounts with busybox, which is all that folders need. The provisioner is the one
-// in the folder components.
+// driver mounts with busybox, and makes volumes with mke2fs and losetup. The provisioner is
+// the one in the folder components.
 func (a *App) driverImages(ctx context.Context, components string, s *progress.Step) ([]node.Image, error) {
 	box, shell, err := busybox(ctx, s)
 	if err != nil {
 		return nil, err
 	}
+	files, err := dynamicPrograms(ctx, s, "mke2fs", "losetup")
+	if err != nil {
+		return nil, err
+	}
+	files[driverProgram], files["bin/busybox"] = filepath.Join(a.WS.Components(), driverProgram), box
 	return []node.Image{
-		{Reference: driverImage, Entrypoint: []string{"/" + driverProgram}, Links: map[string]string{"bin/mount": "busybox", "bin/umount": "busybox"},
-			Files: map[string]string{driverProgram: filepath.Join(a.WS.Components(), driverProgram), "bin/busybox": box}},
+		{Reference: driverImage, Entrypoint: []string{"/" + driverProgram}, Links: map[string]string{"bin/mount": "busybox", "bin/umount": "busybox"}, Files: files},
 		programImage(provisionerImage, provisionerProgram, components),
 		{Reference: shellImage, Entrypoint: []string{"/bin/sh"}, Files: map[string]string{"bin/busybox": box}, Links: shell},
 	}, nil
@@ -72,6 +76,32 @@ func (a *App) driverImages(ctx context.Context, components string, s *progress.S
 // programImage is an image with nothing but a program of a folder.
 func programImage(reference, name, folder string) node.Image {
 	return node.Image{Reference: reference, Entrypoint: []string{"/" + name}, Files: map[string]string{name: filepath.Join(folder, name)}}
+}
+
+// dynamicPrograms returns the files of an image that has programs of this machine in bin, with
+// the libraries that they load: Debian has no static ones.
+func dynamicPrograms(ctx context.Context, s *progress.Step, names ...string) (map[string]string, error) {
+	if err := tools.EnsurePrograms(ctx, s, append(names, "ldd")...); err != nil {
+		return nil, err
+	}
+	files := map[string]string{}
+	for _, name := range names {
+		program, err := exec.LookPath(name)
+		if err != nil {
+			return nil, err
+		}
+		files["bin/"+name] = program
+		libraries, err := run.Cmd{Name: "ldd", Args: []string{program}}.Output(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, word := range strings.Fields(string(libraries)) {
+			if filepath.IsAbs(word) {
+				files[strings.TrimPrefix(word, "/")] = word
+			}
+		}
+	}
+	return files, nil
 }
 
 // busybox returns Debian's static busybox, and the links that make a shell of it in an

@@ -17,8 +17,6 @@ import (
 const (
 	driverImage      = "capacityv2.internal/reference-driver:dev"
 	provisionerImage = "capacityv2.internal/csi-provisioner"
-	// dataFolder is that of a node, in the arguments of the driver's container.
-	dataFolder = "/var/lib/reference-csi/chain/$(NODE_NAME)"
 )
 
 // Provisioner is an image of external-provisioner, by its tag.
@@ -58,11 +56,12 @@ func (d Driver) gib() int64 {
 	return int64(total)
 }
 
-// flags are those of the driver's container.
+// flags are those of the driver's container. Volumes are folders: nobody has disks that are
+// as large as the pools that are measured.
 func (d Driver) flags() []string {
-	flags := []string{"--create-delay=" + d.CreateDelay.String()}
+	flags := []string{"--backing=folders", "--create-delay=" + d.CreateDelay.String()}
 	for i, pool := range d.Pools {
-		flags = append(flags, fmt.Sprintf("--pools=p%d=%s/p%d:%dGi", i, dataFolder, i, pool))
+		flags = append(flags, fmt.Sprintf("--pools=p%d=%dGi", i, pool))
 	}
 	return flags
 }
@@ -81,7 +80,7 @@ func (c *Cluster) Configure(ctx context.Context, d Driver) error {
 			container := &set.Spec.Template.Spec.Containers[i]
 			switch {
 			case container.Image == driverImage:
-				container.Args = append(without(container.Args, "--pools", "--config", "--create-delay"), d.flags()...)
+				container.Args = append(without(container.Args, "--pools", "--backing", "--create-delay"), d.flags()...)
 			case strings.HasPrefix(container.Image, provisionerImage+":"):
 				container.Args = without(container.Args, "--capacity-poll-interval")
 				if d.Poll > 0 {

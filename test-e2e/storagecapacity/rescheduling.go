@@ -21,9 +21,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/test/e2e/framework"
 	e2eskipper "k8s.io/kubernetes/test/e2e/framework/skipper"
@@ -73,33 +71,6 @@ var _ = utils.SIGDescribe("CSIStorageCapacity rescheduling", framework.WithFeatu
 		gomega.Expect(db.sentTo(ctx)).To(gomega.Equal(db.home), "node to which the claim was sent")
 		db.expectRescheduled(ctx, 0)
 	})
-
-	ginkgo.It("should ask for room only when no node with a copy of the volume can be used", func(ctx context.Context) {
-		d := newRebuildingDriver(ctx, f, maxNodes)
-		size := d.largestVolume()
-		db := d.startReplicatedDatabase(ctx, size)
-		copies, err := db.reachableFrom(ctx)
-		framework.ExpectNoError(err, "get the node affinity of the volume")
-		isCopy := func(node string) bool { return slices.Contains(copies, node) }
-		gomega.Expect(isCopy(db.home)).To(gomega.BeTrueBecause("the volume is used on %s, its copies are on %q", db.home, copies))
-		_, users := d.fillOthers(ctx, size, copies...)
-		second := copies[(slices.Index(copies, db.home)+1)%len(copies)]
-		last := slices.DeleteFunc(slices.Clone(d.nodes), isCopy)[0]
-
-		ginkgo.By("draining a node with a copy: the other copy needs no room")
-		db.expectOn(ctx, db.drain(ctx, db.home), second)
-		db.expectRescheduled(ctx, 0)
-
-		pod := db.drain(ctx, second)
-		expectRefusedAfter(ctx, f, pod, db.home, refusal(1, notEnoughSpace), refusal(len(copies), unschedulableNodes))
-
-		ginkgo.By("making room on node " + last)
-		d.remove(ctx, users[0])
-		db.expectOn(ctx, pod, last)
-		gomega.Expect(db.sentTo(ctx)).To(gomega.Equal(last), "node to which the claim was sent")
-		db.expectRescheduled(ctx, 1)
-		d.expectNoFailedProvisioning(ctx)
-	})
 })
 
 // newRebuildingDriver is newTestDriver for a driver that can move volumes.
@@ -123,44 +94,4 @@ func (d *testDriver) fillOthers(ctx context.Context, volume resource.Quantity, b
 		}
 	}
 	return nodes, users
-}
-
-// startReplicatedDatabase starts a database whose volume two nodes keep. What parameters
-// a class needs for that, only its author knows, so all classes of the driver are tried.
-func (d *testDriver) startReplicatedDatabase(ctx context.Context, size resource.Quantity) *database {
-	ginkgo.GinkgoHelper()
-	classes, err := d.f.ClientSet.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
-	framework.ExpectNoError(err, "list StorageClasses")
-	for _, class := range classes.Items {
-		waits := class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
-		if class.Provisioner != d.object.Name || class.Name == d.class.Name || !waits || !d.hasRoom(ctx, class.Name, size) {
-			continue
-		}
-		db := startDatabase(ctx, d, class.Name, size)
-		copies, err := db.reachableFrom(ctx)
-		framework.ExpectNoError(err, "get the node affinity of the volume")
-		if len(copies) == 2 {
-			return db
-		}
-		d.release(ctx)
-	}
-	e2eskipper.Skipf("no StorageClass of driver %s whose volumes two nodes keep", d.object.Name)
-	return nil
-}
-
-// hasRoom returns whether each node has room for a volume of another class of the driver.
-func (d *testDriver) hasRoom(ctx context.Context, class string, size resource.Quantity) bool {
-	ginkgo.GinkgoHelper()
-	other := *d
-	other.class = &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}}
-	pools, err := other.getPools(ctx)
-	if err != nil {
-		return false
-	}
-	for _, p := range pools {
-		if p[0] < size.Value() {
-			return false
-		}
-	}
-	return true
 }

@@ -7,7 +7,9 @@
 // drivers of other nodes can look into the books and change them where they can reach
 // the folder.
 //
-//	ROOT/NODE/pools.json        the pools: name, folder, size
-//	ROOT/NODE/volumes/ID.json   one file for each volume
-//	FOLDER/ID/                  the data of a volume, in the folder of its pool
+//	ROOT/books/NODE/ID.json   one file for each volume
+//	ROOT/pools/NODE/NAME/ID   the data of a volume
+//
+// A pool is a disk that is mounted at ROOT/pools/NODE/NAME. The books are not on it, and
+// removing data needs no room, so a disk that is full can be emptied.
 package pool

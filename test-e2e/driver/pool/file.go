@@ -18,11 +18,8 @@ func lockFolder(dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
+	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
 		err = unix.Flock(int(file.Fd()), unix.LOCK_EX)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), file.Close())
@@ -39,47 +36,62 @@ func SyncFolder(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// write replaces a file: after a crash, it has the old or the new content.
-func (s *Store) write(path string, content any) error {
-	data, err := json.MarshalIndent(content, "", "  ")
+// write replaces the file of a volume: after a crash, it has the old or the new content.
+func (s *Store) write(v Volume) error {
+	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
-	s.Step("before temporary file")
+	path := s.file(v.ID)
 	temporary := path + ".tmp"
 	file, err := os.OpenFile(temporary, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	s.Step("before writing")
+	s.Step("write record " + string(v.State))
 	_, err = file.Write(append(data, '\n'))
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	s.Step("before rename")
+	s.Step("rename record " + string(v.State))
 	if err := os.Rename(temporary, path); err != nil {
 		return err
 	}
-	s.Step("after rename")
-	return SyncFolder(filepath.Dir(path))
+	s.Step("renamed record " + string(v.State))
+	return SyncFolder(s.dir)
 }
 
-func (s *Store) remove(path string) error {
-	s.Step("before removing a file")
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	s.Step("after removing a file")
-	return SyncFolder(filepath.Dir(path))
-}
-
-func read(path string, content any) error {
-	data, err := os.ReadFile(path)
+// Discard removes the data of a volume, and then what the node knows of it, unless that has
+// changed since it was read. It can be repeated. What is removed half must not be taken for a
+// volume, so it is renamed first.
+func (s *Store) Discard(v Volume) error {
+	removed := v.Path + ".removed"
+	err := s.locked(func(volumes map[string]*Volume) error {
+		if now := volumes[v.ID]; now != nil && (now.State != v.State || now.Generation != v.Generation || now.StagedAt != v.StagedAt) {
+			return fmt.Errorf("volume %s has changed on node %s; it is %s", v.ID, s.Node, now.State)
+		}
+		s.Step("rename data")
+		if err := os.Rename(v.Path, removed); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(data, content); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	s.Step("remove data")
+	if err := os.RemoveAll(removed); err != nil {
+		return err
 	}
-	return nil
+	if err := SyncFolder(filepath.Dir(v.Path)); err != nil {
+		return err
+	}
+	return s.locked(func(map[string]*Volume) error {
+		s.Step("remove record")
+		if err := os.Remove(s.file(v.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		s.Step("removed record")
+		return SyncFolder(s.dir)
+	})
 }

@@ -2,9 +2,9 @@ package pool
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -28,7 +28,11 @@ type Store struct {
 	// use it to end a call there, as kill -9 does.
 	Fault func(step string)
 
-	root, dir string
+	dir string
+	// pools, and the folder with their data, are only known in the books of the driver's own
+	// node.
+	pools []Pool
+	data  string
 }
 
 // Room is what is left of a pool.
@@ -41,54 +45,25 @@ type Room struct {
 // Create opens the books of a node for the driver of that node, which says what pools
 // there are. Their folders are made.
 func Create(root, node string, pools []Pool) (*Store, error) {
-	s := &Store{Node: node, root: root, dir: filepath.Join(root, node)}
-	pools, err := resolve(pools, filepath.Join(s.dir, "pools"))
-	if err != nil {
-		return nil, err
-	}
-	folders := []string{filepath.Join(s.dir, "volumes")}
+	s := &Store{Node: node, dir: filepath.Join(root, "books", node), data: filepath.Join(root, "pools", node), pools: pools}
+	err := os.MkdirAll(s.dir, 0o700)
 	for _, p := range pools {
-		folders = append(folders, p.Path)
+		err = errors.Join(err, os.MkdirAll(filepath.Join(s.data, p.Name), 0o700))
 	}
-	for _, folder := range folders {
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			return nil, err
-		}
-	}
-	unlock, err := lockFolder(s.dir)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	return s, s.write(filepath.Join(s.dir, "pools.json"), pools)
-}
-
-// Open opens the books of a node that has some. The error is fs.ErrNotExist if not.
-func Open(root, node string) (*Store, error) {
-	s := &Store{Node: node, root: root, dir: filepath.Join(root, node)}
-	_, err := os.Stat(filepath.Join(s.dir, "pools.json"))
 	return s, err
 }
 
 // Others opens the books of all other nodes, sorted by name.
 func (s *Store) Others() ([]*Store, error) {
-	entries, err := os.ReadDir(s.root)
+	root := filepath.Dir(s.dir)
+	entries, err := os.ReadDir(root)
 	if err != nil {
 		return nil, err
 	}
 	var stores []*Store
 	for _, e := range entries {
-		if !e.IsDir() || e.Name() == s.Node {
-			continue
-		}
-		other, err := Open(s.root, e.Name())
-		switch {
-		case errors.Is(err, fs.ErrNotExist): // not a node
-		case err != nil:
-			return nil, err
-		default:
-			other.Fault = s.Fault
-			stores = append(stores, other)
+		if e.Name() != s.Node {
+			stores = append(stores, &Store{Node: e.Name(), Fault: s.Fault, dir: filepath.Join(root, e.Name())})
 		}
 	}
 	return stores, nil
@@ -101,51 +76,44 @@ func (s *Store) Step(name string) {
 	}
 }
 
-func (s *Store) file(id string) string { return filepath.Join(s.dir, "volumes", id+".json") }
+func (s *Store) file(id string) string { return filepath.Join(s.dir, id+".json") }
 
-// books are the books while they are locked.
-type books struct {
-	pools   []Pool
-	volumes map[string]*Volume
-}
-
-func (s *Store) locked(do func(books) error) error {
+// locked does something while nothing else reads or changes the books.
+func (s *Store) locked(do func(volumes map[string]*Volume) error) error {
 	unlock, err := lockFolder(s.dir)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	b := books{volumes: map[string]*Volume{}}
-	if err := read(filepath.Join(s.dir, "pools.json"), &b.pools); err != nil {
-		return err
-	}
-	entries, err := os.ReadDir(filepath.Join(s.dir, "volumes"))
+	files, err := filepath.Glob(filepath.Join(s.dir, "*.json")) // without what a crash has left of one
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".json") {
-			continue // left behind by a crash before it was renamed
-		}
+	volumes := map[string]*Volume{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
 		v := &Volume{}
-		if err := read(filepath.Join(s.dir, "volumes", e.Name()), v); err != nil {
-			return err
+		if err == nil {
+			err = json.Unmarshal(data, v)
 		}
-		b.volumes[v.ID] = v
+		if err != nil {
+			return fmt.Errorf("books of node %s: %s: %w", s.Node, file, err)
+		}
+		volumes[v.ID] = v
 	}
-	return do(b)
+	return do(volumes)
 }
 
 // room returns what is left of the pools with the names, or of all if there are none.
-func (b books) room(names []string) []Room {
+func (s *Store) room(volumes map[string]*Volume, names []string) []Room {
 	var rooms []Room
-	for _, p := range b.pools {
+	for _, p := range s.pools {
 		if len(names) > 0 && !slices.Contains(names, p.Name) {
 			continue
 		}
 		available := p.Size.Value()
-		for _, v := range b.volumes {
-			if v.Pool == p.Name && v.TakesRoom() {
+		for _, v := range volumes {
+			if v.Pool == p.Name {
 				available -= v.CapacityBytes
 			}
 		}
@@ -155,25 +123,24 @@ func (b books) room(names []string) []Room {
 }
 
 // Rooms returns what is left of the pools with the names, or of all pools if there are
-// none, in the order of the configuration. Pools that the node does not have are left
-// out.
+// none, sorted by name. Pools that the node does not have are left out.
 func (s *Store) Rooms(names []string) (rooms []Room, err error) {
-	err = s.locked(func(b books) error {
-		rooms = b.room(names)
+	err = s.locked(func(volumes map[string]*Volume) error {
+		rooms = s.room(volumes, names)
 		return nil
 	})
 	return rooms, err
 }
 
 // Volumes returns what the node knows of volumes, sorted by ID.
-func (s *Store) Volumes() (volumes []Volume, err error) {
-	err = s.locked(func(b books) error {
-		for _, id := range slices.Sorted(maps.Keys(b.volumes)) {
-			volumes = append(volumes, *b.volumes[id])
+func (s *Store) Volumes() (all []Volume, err error) {
+	err = s.locked(func(volumes map[string]*Volume) error {
+		for _, id := range slices.Sorted(maps.Keys(volumes)) {
+			all = append(all, *volumes[id])
 		}
 		return nil
 	})
-	return volumes, err
+	return all, err
 }
 
 // Get returns what the node knows of a volume, or ErrNotFound.
@@ -183,10 +150,10 @@ func (s *Store) Get(id string) (volume Volume, err error) {
 
 // Update changes what the node knows of a volume, if change returns no error, and
 // returns the result. Nothing else reads or changes it meanwhile, so change may look
-// and then decide. It must not change ID, Pool and CapacityBytes.
+// and then decide. It must not change what Reserve has set.
 func (s *Store) Update(id string, change func(*Volume) error) (volume Volume, err error) {
-	err = s.locked(func(b books) error {
-		v := b.volumes[id]
+	err = s.locked(func(volumes map[string]*Volume) error {
+		v := volumes[id]
 		if v == nil {
 			return fmt.Errorf("%w: %s on %s", ErrNotFound, id, s.Node)
 		}
@@ -194,7 +161,7 @@ func (s *Store) Update(id string, change func(*Volume) error) (volume Volume, er
 			if err := change(v); err != nil {
 				return err
 			}
-			if err := s.write(s.file(id), v); err != nil {
+			if err := s.write(*v); err != nil {
 				return err
 			}
 		}
@@ -208,45 +175,21 @@ func (s *Store) Update(id string, change func(*Volume) error) (volume Volume, er
 // several the one whose name comes first. If the volume takes room already, it is
 // returned as it is. ErrNoRoom: nothing has changed.
 func (s *Store) Reserve(v Volume) (volume Volume, err error) {
-	err = s.locked(func(b books) error {
-		if known := b.volumes[v.ID]; known != nil && known.TakesRoom() {
+	err = s.locked(func(volumes map[string]*Volume) error {
+		if known := volumes[v.ID]; known != nil {
 			volume = *known
 			return nil
 		}
-		rooms := slices.DeleteFunc(b.room(v.Pools), func(r Room) bool { return r.AvailableBytes < v.CapacityBytes })
+		rooms := slices.DeleteFunc(s.room(volumes, v.Pools), func(r Room) bool { return r.AvailableBytes < v.CapacityBytes })
 		if len(rooms) == 0 {
 			return fmt.Errorf("%w for %d bytes on %s", ErrNoRoom, v.CapacityBytes, s.Node)
 		}
 		best := slices.MinFunc(rooms, func(a, b Room) int {
 			return cmp.Or(cmp.Compare(a.AvailableBytes, b.AvailableBytes), strings.Compare(a.Pool.Name, b.Pool.Name))
 		})
-		v.Pool = best.Pool.Name
+		v.Pool, v.Path = best.Pool.Name, filepath.Join(s.data, best.Pool.Name, v.ID)
 		volume = v
-		return s.write(s.file(v.ID), v)
-	})
-	return volume, err
-}
-
-// Resize makes a volume larger in its pool, or returns ErrNoRoom. One that is large
-// enough stays as it is.
-func (s *Store) Resize(id string, bytes int64) (volume Volume, err error) {
-	err = s.locked(func(b books) error {
-		v := b.volumes[id]
-		if v == nil {
-			return fmt.Errorf("%w: %s on %s", ErrNotFound, id, s.Node)
-		}
-		volume = *v
-		if bytes <= v.CapacityBytes {
-			return nil
-		}
-		for _, r := range b.room([]string{v.Pool}) {
-			if r.AvailableBytes >= bytes-v.CapacityBytes {
-				v.CapacityBytes = bytes
-				volume = *v
-				return s.write(s.file(id), v)
-			}
-		}
-		return fmt.Errorf("%w for %d bytes in pool %s on %s", ErrNoRoom, bytes, v.Pool, s.Node)
+		return s.write(v)
 	})
 	return volume, err
 }

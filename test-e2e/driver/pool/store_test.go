@@ -19,8 +19,7 @@ func create(t *testing.T, root, node string, sizes ...int64) *Store {
 	t.Helper()
 	var pools []Pool
 	for i, size := range sizes {
-		name := string(rune('a' + i))
-		pools = append(pools, Pool{Name: name, Path: filepath.Join(root, node, "pools", name), Size: *resource.NewQuantity(size*gi, resource.BinarySI)})
+		pools = append(pools, Pool{Name: string(rune('a' + i)), Size: *resource.NewQuantity(size*gi, resource.BinarySI)})
 	}
 	s, err := Create(root, node, pools)
 	if err != nil {
@@ -75,7 +74,6 @@ func TestReserve(t *testing.T) {
 // TestAtOnce reserves from several processes, as far as locks can tell.
 func TestAtOnce(t *testing.T) {
 	root := t.TempDir()
-	create(t, root, "n", 5, 5)
 	var (
 		wg    sync.WaitGroup
 		mutex sync.Mutex
@@ -83,12 +81,7 @@ func TestAtOnce(t *testing.T) {
 	)
 	for i := range 30 {
 		wg.Go(func() {
-			s, err := Open(root, "n")
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_, err = s.Reserve(Volume{ID: ID(fmt.Sprint(i), "n"), State: Ready, CapacityBytes: gi})
+			_, err := create(t, root, "n", 5, 5).Reserve(Volume{ID: ID(fmt.Sprint(i), "n"), State: Ready, CapacityBytes: gi})
 			if err != nil && !errors.Is(err, ErrNoRoom) {
 				t.Error(err)
 			}
@@ -100,147 +93,53 @@ func TestAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if s, err := Open(root, "n"); err != nil || taken != 10 || !reflect.DeepEqual(available(t, s), []int64{0, 0}) {
-		t.Errorf("%d volumes have room; expected 10 (%v)", taken, err)
+	if left := available(t, create(t, root, "n", 5, 5)); taken != 10 || !reflect.DeepEqual(left, []int64{0, 0}) {
+		t.Errorf("%d volumes have room; expected 10; left: %d", taken, left)
 	}
 }
 
-func TestResize(t *testing.T) {
+// TestDiscard checks that nothing is left of a volume, and that one is left alone that has
+// changed since somebody decided to remove it.
+func TestDiscard(t *testing.T) {
 	s := create(t, t.TempDir(), "n", 10)
-	id := ID("v", "n")
-	if _, err := s.Reserve(Volume{ID: id, State: Ready, CapacityBytes: 4 * gi}); err != nil {
+	v, err := s.Reserve(Volume{ID: ID("v", "n"), State: Ready, CapacityBytes: gi})
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, test := range []struct {
-		size, want int64
-		noRoom     bool
-	}{{6, 6, false}, {5, 6, false}, {11, 6, true}, {10, 10, false}} {
-		v, err := s.Resize(id, test.size*gi)
-		if errors.Is(err, ErrNoRoom) != test.noRoom || err == nil && v.CapacityBytes != test.want*gi {
-			t.Errorf("to %d: got %d, %v", test.size, v.CapacityBytes/gi, err)
-		}
-		if left := available(t, s)[0]; left != 10-test.want {
-			t.Errorf("to %d: %d are left; expected %d", test.size, left, 10-test.want)
-		}
+	if err := os.MkdirAll(filepath.Join(v.Path, "folder"), 0o700); err != nil {
+		t.Fatal(err)
 	}
-}
-
-// TestDiscard checks what a node remembers of a volume that is not there any more.
-func TestDiscard(t *testing.T) {
-	for name, test := range map[string]struct {
-		creator string
-		moved   bool
-		want    State // empty: nothing
-	}{
-		"own volume deleted":      {creator: "n"},
-		"own volume moved":        {creator: "n", moved: true, want: Moved},
-		"volume of other deleted": {creator: "m", want: Deleted},
-		"volume of other moved":   {creator: "m", moved: true},
+	for name, change := range map[string]func(*Volume){
+		"state":      func(v *Volume) { v.State = Rebuilding },
+		"generation": func(v *Volume) { v.Generation++ },
+		"staged":     func(v *Volume) { v.StagedAt = "/stage" },
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := create(t, t.TempDir(), "n", 10)
-			id := ID("v", test.creator)
-			v, err := s.Reserve(Volume{ID: id, State: Ready, CapacityBytes: gi})
-			if err != nil {
-				t.Fatal(err)
-			}
-			dir, err := s.DataDir(v)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.MkdirAll(filepath.Join(dir, "folder"), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			for range 2 {
-				if err := s.Discard(id, test.moved); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := os.Stat(dir); !os.IsNotExist(err) {
-					t.Errorf("the data is still there: %v", err)
-				}
-				if v, err = s.Get(id); v.State != test.want || (test.want == "") != errors.Is(err, ErrNotFound) {
-					t.Errorf("%q is remembered, error %v; expected %q", v.State, err, test.want)
-				}
-			}
-			if left := available(t, s); left[0] != 10 {
-				t.Errorf("%d are left; expected 10", left)
-			}
-		})
-	}
-}
-
-type killed struct{}
-
-// killAt ends what is done at the nth step, as kill -9 would, or returns false if it has
-// fewer steps.
-func killAt(n int, stores []*Store, do func()) (died bool) {
-	for _, s := range stores {
-		s.Fault = func(string) {
-			if n--; n == 0 {
-				panic(killed{})
-			}
+		before := v
+		change(&before)
+		if err := s.Discard(before); err == nil {
+			t.Errorf("%s: a volume that has changed was removed", name)
 		}
-		defer func() { s.Fault = nil }()
 	}
-	defer func() {
-		if r := recover(); r != nil {
-			if _, ok := r.(killed); !ok {
-				panic(r)
-			}
-			died = true
+	for range 2 {
+		if err := s.Discard(v); err != nil {
+			t.Fatal(err)
 		}
-	}()
-	do()
-	return false
-}
-
-// TestKilled kills each change at each step. After that, the books are those from before
-// or after the change, and the change can be repeated.
-func TestKilled(t *testing.T) {
-	id := ID("v", "n")
-	volume := Volume{ID: id, State: Creating, CapacityBytes: 4 * gi}
-	reserve := func(s *Store) error { _, err := s.Reserve(volume); return err }
-	for name, test := range map[string]struct {
-		before, change func(*Store) error
-		left           []int64 // before and after
-	}{
-		"reserve": {func(*Store) error { return nil }, reserve, []int64{10, 6}},
-		"resize":  {reserve, func(s *Store) error { _, err := s.Resize(id, 5*gi); return err }, []int64{6, 5}},
-		"discard": {reserve, func(s *Store) error { return s.Discard(id, false) }, []int64{6, 10}},
-		"move":    {reserve, func(s *Store) error { return s.Discard(id, true) }, []int64{6, 10}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			steps := 0
-			for n := 1; ; n++ {
-				root := t.TempDir()
-				s := create(t, root, "n", 10)
-				if err := test.before(s); err != nil {
-					t.Fatal(err)
-				}
-				died := killAt(n, []*Store{s}, func() {
-					if err := test.change(s); err != nil {
-						t.Error(err)
-					}
-				})
-				s = create(t, root, "n", 10) // restart
-				if left := available(t, s)[0]; left != test.left[0] && left != test.left[1] {
-					t.Errorf("killed at step %d: %d are left; expected one of %d", n, left, test.left)
-				}
-				if err := test.change(s); err != nil {
-					t.Errorf("killed at step %d: repeated: %v", n, err)
-				}
-				if left := available(t, s)[0]; left != test.left[1] {
-					t.Errorf("killed at step %d: %d are left after it was repeated; expected %d", n, left, test.left[1])
-				}
-				if !died {
-					break
-				}
-				steps++
-			}
-			if steps < 3 {
-				t.Errorf("%d steps were found; expected at least 3", steps)
-			}
-		})
+		if files, err := os.ReadDir(filepath.Dir(v.Path)); err != nil || len(files) != 0 {
+			t.Errorf("left: %v, %v", files, err)
+		}
+		if _, err := s.Get(v.ID); !errors.Is(err, ErrNotFound) {
+			t.Errorf("the volume is remembered: %v", err)
+		}
+	}
+	if left := available(t, s); left[0] != 10 {
+		t.Errorf("%d are left; expected 10", left)
+	}
+	// The disk is not there, or not mounted. The data may be on it.
+	if err := os.Remove(filepath.Dir(v.Path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Discard(v); err == nil {
+		t.Error("data was removed from a disk that is not there")
 	}
 }
 

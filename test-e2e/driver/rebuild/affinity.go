@@ -7,9 +7,14 @@ import (
 	"fmt"
 	"slices"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/klog/v2"
 )
@@ -23,12 +28,24 @@ const (
 	annUnconfirmed = "reference.csi.capacityv2.internal/unconfirmed"
 )
 
+// placer writes the node affinities of a driver, whose topology has a key.
+type placer struct {
+	client      kubernetes.Interface
+	driver, key string
+	// node gets a node, perhaps from a cache.
+	node func(ctx context.Context, name string) (*corev1.Node, error)
+}
+
+func (p *placer) isOurs(pv *corev1.PersistentVolume) bool {
+	return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == p.driver
+}
+
 // named returns the nodes in the node affinity, sorted. None: the volume is released.
-func (c *Controller) named(pv *corev1.PersistentVolume) (nodes []string) {
+func (p *placer) named(pv *corev1.PersistentVolume) (nodes []string) {
 	if a := pv.Spec.NodeAffinity; a != nil && a.Required != nil {
 		for _, term := range a.Required.NodeSelectorTerms {
 			for _, e := range term.MatchExpressions {
-				if e.Key == c.key && e.Operator == corev1.NodeSelectorOpIn {
+				if e.Key == p.key && e.Operator == corev1.NodeSelectorOpIn {
 					nodes = append(nodes, e.Values...)
 				}
 			}
@@ -38,54 +55,116 @@ func (c *Controller) named(pv *corev1.PersistentVolume) (nodes []string) {
 	return slices.Compact(nodes)
 }
 
+// homesAmong returns the nodes of names. One that does not exist has no UID.
+func (p *placer) homesAmong(ctx context.Context, names ...string) (homes []storagehelpers.HomeNode, err error) {
+	for _, name := range names {
+		node, err := p.node(ctx, name)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		if err == nil {
+			homes = append(homes, storagehelpers.HomeNode{Name: name, UID: node.UID})
+		}
+	}
+	return homes, nil
+}
+
+// present returns which home nodes exist, as the same objects, and whether one of them can
+// be used. It does not look at whether a node is ready: one that is not may still write.
+func (p *placer) present(ctx context.Context, homes []storagehelpers.HomeNode) (names []string, usable bool, err error) {
+	for _, home := range homes {
+		node, err := p.node(ctx, home.Name)
+		if apierrors.IsNotFound(err) || err == nil && node.UID != home.UID {
+			continue
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		names = append(names, home.Name)
+		usable = usable || !node.Spec.Unschedulable && !isOutOfService(node)
+	}
+	return names, usable, nil
+}
+
+func isOutOfService(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == corev1.TaintNodeOutOfService })
+}
+
+// selectedNode returns where the claim of a volume was sent last. It does not use a cache,
+// which may be old.
+func (p *placer) selectedNode(ctx context.Context, pv *corev1.PersistentVolume) (string, error) {
+	ref := pv.Spec.ClaimRef
+	if ref == nil {
+		return "", status.Errorf(codes.Aborted, "PersistentVolume %s is not bound", pv.Name)
+	}
+	claim, err := p.client.CoreV1().PersistentVolumeClaims(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && claim.UID != ref.UID {
+		return "", status.Errorf(codes.Aborted, "the claim of PersistentVolume %s is gone", pv.Name)
+	}
+	if err != nil {
+		return "", err
+	}
+	return claim.Annotations[storagehelpers.AnnSelectedNode], nil
+}
+
+// admits tells whether nodes have the one where the claim of a volume was sent last.
+func (p *placer) admits(ctx context.Context, pv *corev1.PersistentVolume, nodes []string) (bool, error) {
+	selected, err := p.selectedNode(ctx, pv)
+	return slices.Contains(nodes, selected), err
+}
+
+func elsewhere(pv *corev1.PersistentVolume) error {
+	return status.Errorf(codes.Aborted, "the claim of volume %s was sent elsewhere", pv.Spec.CSI.VolumeHandle)
+}
+
 // release unsets the node affinity, and says which nodes have the data.
-func (c *Controller) release(ctx context.Context, pv *corev1.PersistentVolume, homes, reason string) error {
-	_, err := c.patch(ctx, pv, reason, map[string]any{storagehelpers.AnnHomeNodes: homes, annUnconfirmed: nil, annBegun: nil}, nil)
+func (p *placer) release(ctx context.Context, pv *corev1.PersistentVolume, homes, reason string) error {
+	_, err := p.patch(ctx, pv, reason, map[string]any{storagehelpers.AnnHomeNodes: homes, annUnconfirmed: nil, annBegun: nil}, nil)
 	return err
 }
 
 // set sets the node affinity of a released volume, if it admits the node where its claim was
 // sent last. The scheduler writes the claim first and reads the volume then; this is the
 // other way round, so one of both notices.
-func (c *Controller) set(ctx context.Context, pv *corev1.PersistentVolume, nodes []string, reason string) error {
-	if ok, err := c.admits(ctx, pv, nodes); err != nil || !ok {
+func (p *placer) set(ctx context.Context, pv *corev1.PersistentVolume, nodes []string, reason string) error {
+	if ok, err := p.admits(ctx, pv, nodes); err != nil || !ok {
 		return cmp.Or(err, elsewhere(pv))
 	}
-	pv, err := c.patch(ctx, pv, reason, map[string]any{
+	pv, err := p.patch(ctx, pv, reason, map[string]any{
 		storagehelpers.AnnHomeNodes: nil, annUnconfirmed: pv.Annotations[storagehelpers.AnnHomeNodes],
 	}, nodes)
 	if err != nil {
 		return err
 	}
-	_, err = c.confirm(ctx, pv)
+	_, err = p.confirm(ctx, pv)
 	return err
 }
 
-// confirm looks at the claim again after an affinity was set, perhaps by a controller that
-// was killed then, and releases the volume again if the claim was sent elsewhere.
-func (c *Controller) confirm(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
+// confirm looks at the claim again after an affinity was set, perhaps by a process that was
+// killed then, and releases the volume again if the claim was sent elsewhere.
+func (p *placer) confirm(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
 	before, ok := pv.Annotations[annUnconfirmed]
 	if !ok {
 		return pv, nil
 	}
-	ok, err := c.admits(ctx, pv, c.named(pv))
+	ok, err := p.admits(ctx, pv, p.named(pv))
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		return nil, cmp.Or(c.release(ctx, pv, before, "taken back"), elsewhere(pv))
+		return nil, cmp.Or(p.release(ctx, pv, before, "taken back"), elsewhere(pv))
 	}
-	return c.patch(ctx, pv, "", map[string]any{annUnconfirmed: nil, annBegun: nil}, c.named(pv))
+	return p.patch(ctx, pv, "", map[string]any{annUnconfirmed: nil, annBegun: nil}, p.named(pv))
 }
 
 // patch changes annotations and the node affinity, unless the PersistentVolume was changed
 // since it was read. A nil annotation is removed. The API server needs the feature gate
 // MutablePVNodeAffinity.
-func (c *Controller) patch(ctx context.Context, pv *corev1.PersistentVolume, reason string, annotations map[string]any, nodes []string) (*corev1.PersistentVolume, error) {
+func (p *placer) patch(ctx context.Context, pv *corev1.PersistentVolume, reason string, annotations map[string]any, nodes []string) (*corev1.PersistentVolume, error) {
 	var affinity *corev1.VolumeNodeAffinity
 	if len(nodes) > 0 {
 		affinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: c.key, Operator: corev1.NodeSelectorOpIn, Values: nodes}},
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: p.key, Operator: corev1.NodeSelectorOpIn, Values: nodes}},
 		}}}}
 	}
 	patch, err := json.Marshal(map[string]any{
@@ -95,12 +174,11 @@ func (c *Controller) patch(ctx context.Context, pv *corev1.PersistentVolume, rea
 	if err != nil {
 		return nil, err
 	}
-	changed, err := c.client.CoreV1().PersistentVolumes().Patch(ctx, pv.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	changed, err := p.client.CoreV1().PersistentVolumes().Patch(ctx, pv.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("change where PersistentVolume %s is: %w", pv.Name, err)
 	}
 	if reason != "" {
-		Placements.WithLabelValues(reason).Inc()
 		klog.FromContext(ctx).Info("Changed node affinity", "PV", pv.Name, "reason", reason, "nodes", nodes, "annotations", annotations)
 	}
 	return changed, nil

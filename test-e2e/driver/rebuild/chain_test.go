@@ -1,84 +1,54 @@
 package rebuild
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
-	"github.com/kubernetes-csi/csi-lib-utils/metrics"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/mount-utils"
 
 	"capacityv2.internal/test-e2e/driver/pool"
 	"capacityv2.internal/test-e2e/driver/server"
 	"capacityv2.internal/test-e2e/driver/volume"
 )
 
-// unmounted are folders that get mounted nowhere.
-type unmounted struct{ volume.Folders }
-
-func (unmounted) Mount(string, string, []string) error { return nil }
-func (unmounted) IsMounted(string) (bool, error)       { return true, nil }
-
-// TestChain moves a volume from node to node, with the calls that a kubelet makes, and
-// the socket between the halves.
+// TestChain moves a volume from node to node, with the calls that a kubelet makes.
 func TestChain(t *testing.T) {
 	h := newHarness(t, "n1")
-	socket := filepath.Join(t.TempDir(), "s")
-	grpcServer := server.NewGRPC(t.Context(), metrics.NewCSIMetricsManagerForPlugin(driver))
-	csi.RegisterControllerServer(grpcServer, h.controller)
-	ctx, stop := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx, grpcServer, socket) }()
-	connection, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := connection.Close(); err != nil {
-			t.Error(err)
-		}
-		stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-
 	root := t.TempDir()
 	nodes := map[string]*server.Node{}
 	for _, name := range []string{"n1", "n2"} {
-		store, err := pool.Create(root, name, []pool.Pool{{Name: "p", Path: filepath.Join(root, name, "data"), Size: resource.MustParse("10Gi")}})
+		store, err := pool.Create(root, name, []pool.Pool{{Name: "p", Size: resource.MustParse("10Gi")}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := volume.New(t.Context(), &volume.Manager{Store: store, Backing: unmounted{}, Placement: server.NewPlacement(connection)})
+		m, err := volume.New(t.Context(), &volume.Manager{Store: store, Backing: volume.Folders{}, Mounter: mount.NewFakeMounter(nil), Placement: h.requests()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		nodes[name] = &server.Node{Volumes: m}
 	}
-	v, err := nodes["n1"].Volumes.Create(t.Context(), volume.Request{Name: "v", Bytes: 1 << 30, Copies: 1})
+	v, err := nodes["n1"].Volumes.Create(t.Context(), pool.Volume{Name: "pv", CapacityBytes: 1 << 30}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.client.CoreV1().PersistentVolumes().Patch(t.Context(), "pv", types.MergePatchType, []byte(`{"spec":{"csi":{"volumeHandle":"`+v.ID+`"}}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(root, "n1/data", v.ID, "file"), []byte("data"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(root, "pools/n1/p", v.ID, "file"), []byte("data"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	stage := func(node string, code codes.Code, text string) {
 		t.Helper()
-		_, err := nodes[node].NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{VolumeId: v.ID, StagingTargetPath: "/stage", VolumeCapability: &csi.VolumeCapability{
+		_, err := nodes[node].NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{VolumeId: v.ID, StagingTargetPath: filepath.Join(root, "stage"), VolumeCapability: &csi.VolumeCapability{
 			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
 			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
 		}})
@@ -95,11 +65,11 @@ func TestChain(t *testing.T) {
 	h.outOfService("n1")
 	stage("n2", codes.OK, "") // no kubelet will unstage it
 	h.stays("n2")
-	data, err := os.ReadFile(filepath.Join(root, "n2/data", v.ID, "file"))
+	data, err := os.ReadFile(filepath.Join(root, "pools/n2/p", v.ID, "file"))
 	if err != nil || string(data) != "data" {
 		t.Errorf("after it was rebuilt: %q, %v", data, err)
 	}
-	if _, err := os.Stat(filepath.Join(root, "n1/data", v.ID)); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(root, "pools/n1/p", v.ID)); !os.IsNotExist(err) {
 		t.Errorf("the old copy is still there: %v", err)
 	}
 	stage("n1", codes.Aborted, "volume "+v.ID+" is on [n2], not on n1")

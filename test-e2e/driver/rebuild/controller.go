@@ -3,150 +3,120 @@ package rebuild
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"time"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
-	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/keymutex"
 )
 
-// byHandle indexes the PersistentVolumes of the driver by volume ID.
-const byHandle = "handle"
+// interval is the shortest time between two looks at all volumes.
+const interval = 500 * time.Millisecond
 
-// Placements counts changes of node affinities. Reasons: released (no copy can be used),
-// returned (one can again, or its node has asked for the volume), rebuilt (on a node that
-// had no copy), taken back (the claim was sent elsewhere meanwhile).
-var Placements = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "reference_driver_placements_total",
-	Help: "Changes of the node affinity of PersistentVolumes, by reason.",
-}, []string{"reason"})
-
-// Controller is the controller half. It also serves the two calls with which nodes ask.
+// Controller releases volumes whose nodes cannot be used, and puts them back.
 type Controller struct {
-	csi.UnimplementedControllerServer
-
-	driver, key string
-	client      kubernetes.Interface
-	factory     informers.SharedInformerFactory
-	nodes       corelisters.NodeLister
-	claims      corelisters.PersistentVolumeClaimLister
-	volumes     corelisters.PersistentVolumeLister
-	handles     cache.Indexer
-	queue       workqueue.TypedRateLimitingInterface[string]
-	// calls has one change of a volume at a time.
-	calls keymutex.KeyMutex
+	placer
+	factory informers.SharedInformerFactory
+	volumes corelisters.PersistentVolumeLister
+	// changed has something while there may be something to do.
+	changed chan struct{}
 }
 
-// New returns the controller half of a driver, whose topology has a key.
-func New(client kubernetes.Interface, driver, key string) (*Controller, error) {
+// New returns the controller of a driver, whose topology has a key.
+func New(client kubernetes.Interface, driver, key string) *Controller {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	core := factory.Core().V1()
-	c := &Controller{
-		driver: driver, key: key, client: client, factory: factory,
-		nodes: core.Nodes().Lister(), claims: core.PersistentVolumeClaims().Lister(), volumes: core.PersistentVolumes().Lister(),
-		handles: core.PersistentVolumes().Informer().GetIndexer(),
-		queue:   workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 10*time.Second)),
-		calls:   keymutex.NewHashed(1024),
+	nodes := core.Nodes().Lister()
+	return &Controller{
+		placer:  placer{client: client, driver: driver, key: key, node: func(_ context.Context, name string) (*corev1.Node, error) { return nodes.Get(name) }},
+		factory: factory, volumes: core.PersistentVolumes().Lister(), changed: make(chan struct{}, 1),
 	}
-	err := core.PersistentVolumes().Informer().AddIndexers(cache.Indexers{byHandle: func(o any) ([]string, error) {
-		if pv, ok := o.(*corev1.PersistentVolume); ok && c.isOurs(pv) {
-			return []string{pv.Spec.CSI.VolumeHandle}, nil
-		}
-		return nil, nil
-	}})
-	return c, errors.Join(err,
-		c.watch(core.Nodes().Informer(), func(before, after any) bool {
-			// Heartbeats do not matter.
-			return !apiequality.Semantic.DeepEqual(before.(*corev1.Node).Spec, after.(*corev1.Node).Spec)
-		}, func(any) { c.enqueueAll() }),
-		c.watch(core.PersistentVolumes().Informer(), nil, func(o any) {
-			if pv, ok := o.(*corev1.PersistentVolume); ok && c.isOurs(pv) {
-				c.queue.Add(pv.Name)
-			}
-		}),
-		c.watch(core.PersistentVolumeClaims().Informer(), func(before, after any) bool {
-			const key = storagehelpers.AnnSelectedNode
-			return before.(*corev1.PersistentVolumeClaim).Annotations[key] != after.(*corev1.PersistentVolumeClaim).Annotations[key]
-		}, func(o any) {
-			if claim, ok := o.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" {
-				c.queue.Add(claim.Spec.VolumeName)
-			}
-		}))
 }
 
-func (c *Controller) watch(informer cache.SharedIndexInformer, matters func(before, after any) bool, enqueue func(any)) error {
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: enqueue,
-		UpdateFunc: func(before, after any) {
-			if matters == nil || matters(before, after) {
-				enqueue(after)
-			}
-		},
-		DeleteFunc: enqueue,
-	})
-	return err
-}
-
-func (c *Controller) enqueueAll() {
-	volumes, err := c.volumes.List(labels.Everything())
-	if err != nil {
-		panic(err) // A cache does not fail.
-	}
-	for _, pv := range volumes {
-		if c.isOurs(pv) {
-			c.queue.Add(pv.Name)
+// Run keeps the node affinities right until the context ends.
+func (c *Controller) Run(ctx context.Context) error {
+	core := c.factory.Core().V1()
+	for _, informer := range []cache.SharedIndexInformer{core.Nodes().Informer(), core.PersistentVolumes().Informer(), core.PersistentVolumeClaims().Informer()} {
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { c.change() }, UpdateFunc: func(any, any) { c.change() }, DeleteFunc: func(any) { c.change() },
+		})
+		if err != nil {
+			return err
 		}
 	}
-}
-
-// Start waits until the caches are filled, and then keeps the node affinities right
-// until the context ends. wait returns when all of it has ended.
-func (c *Controller) Start(ctx context.Context) (wait func(), err error) {
 	c.factory.Start(ctx.Done())
-	for informer, ok := range c.factory.WaitForCacheSync(ctx.Done()) {
-		if !ok {
-			return nil, fmt.Errorf("cache of %v was not filled: %w", informer, context.Cause(ctx))
+	defer c.factory.Shutdown()
+	c.factory.WaitForCacheSync(ctx.Done())
+	c.change() // Nodes may have gone while nobody watched.
+	wait.UntilWithContext(ctx, c.placeAll, interval)
+	return nil
+}
+
+func (c *Controller) change() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// placeAll waits for a change, and looks at all volumes in the caches.
+func (c *Controller) placeAll(ctx context.Context) {
+	select {
+	case <-c.changed:
+	case <-ctx.Done():
+		return
+	}
+	volumes, err := c.volumes.List(labels.Everything())
+	for _, pv := range volumes {
+		if !c.isOurs(pv) || pv.DeletionTimestamp != nil || pv.Spec.ClaimRef == nil {
+			continue
+		}
+		if placeErr := c.place(ctx, pv); status.Code(placeErr) != codes.Aborted { // Another change of the claim will mend that.
+			err = errors.Join(err, placeErr)
 		}
 	}
-	c.enqueueAll() // nodes may have gone while nobody watched
-	var running sync.WaitGroup
-	running.Go(func() { c.work(ctx) })
-	context.AfterFunc(ctx, c.queue.ShutDown)
-	return func() { running.Wait(); c.factory.Shutdown() }, nil
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Placing failed, will try again")
+		c.change()
+	}
 }
 
-func (c *Controller) work(ctx context.Context) {
-	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		for {
-			name, shutdown := c.queue.Get()
-			if shutdown {
-				return
-			}
-			if err := c.place(ctx, name); err != nil {
-				klog.FromContext(ctx).Error(err, "Placing failed, will try again", "PV", name)
-				c.queue.AddRateLimited(name)
-			} else {
-				c.queue.Forget(name)
-			}
-			c.queue.Done(name)
+// place makes the node affinity of a volume fit to which nodes can be used. It leaves alone
+// what has no claim, which will be deleted by the node that has it, or one that was never
+// sent anywhere.
+func (c *Controller) place(ctx context.Context, pv *corev1.PersistentVolume) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	pv, err := c.confirm(ctx, pv)
+	if err != nil {
+		return err
+	}
+	if pv.Spec.NodeAffinity == nil {
+		homes, _ := storagehelpers.HomeNodesOf(pv)
+		present, usable, err := c.present(ctx, homes)
+		if err != nil || !usable {
+			return err
 		}
-	}, time.Second)
-}
-
-func (c *Controller) isOurs(pv *corev1.PersistentVolume) bool {
-	return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == c.driver
+		return c.set(ctx, pv, present, "returned")
+	}
+	homes, err := c.homesAmong(ctx, c.named(pv)...)
+	if err != nil || len(c.named(pv)) == 0 {
+		return err
+	}
+	if _, usable, err := c.present(ctx, homes); err != nil || usable {
+		return err
+	}
+	if selected, err := c.selectedNode(ctx, pv); err != nil || selected == "" {
+		return err
+	}
+	return c.release(ctx, pv, storagehelpers.FormatHomeNodes(homes), "released")
 }

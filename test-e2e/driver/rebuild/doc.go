@@ -1,15 +1,21 @@
-// Package rebuild is the half of the driver that there is once in a cluster. It watches
-// nodes, claims and PersistentVolumes, and is the only one that writes the node affinity
-// of volumes, so that node plugins need no rights in the API server. It keeps what
-// docs/volume-rebuilding-contract.md says about PersistentVolumes:
+// Package rebuild is what the driver reads from the API server, and what it writes there:
+// the node affinities and annotations of its PersistentVolumes. It keeps what
+// docs/volume-rebuilding-contract.md says about PersistentVolumes.
+//
+// The controller, which there is once in a cluster, watches nodes and claims:
 //
 //	the last usable node with a copy goes    unsets the affinity, lists the home nodes
 //	one of them can be used again            sets the affinity to them
-//	a node asks for the volume               says whether it may have it
-//	a copy is complete                       sets the affinity to its node
-//	a node that was recreated has a copy     lists it
 //
-// An affinity is set only if it fits where the claim was sent, before and after. What has
-// to survive is in annotations of the PersistentVolume, so the controller can be killed
-// at any time; it starts from what is there, not from what has happened.
+// Each node asks for itself:
+//
+//	it is asked for a volume                 learns whether it may have it
+//	its copy is complete                     sets the affinity to itself
+//	it was recreated and has a copy          lists itself
+//
+// Nobody else is asked: each decision is one PATCH of what was read, which fails if the
+// PersistentVolume has changed. An affinity is set only if it fits where the claim was sent,
+// before and after. What has to survive is in annotations of the PersistentVolume, so each
+// process can be killed at any time; it starts from what is there, not from what has
+// happened.
 package rebuild

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -25,6 +24,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
+	"capacityv2.internal/test-e2e/driver/pool"
 	"capacityv2.internal/test-e2e/driver/volume"
 )
 
@@ -122,19 +122,20 @@ func (h *harness) restart() {
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(h.Context()))
 	before := h.watches.Load()
-	controller, err := New(h.client, driver, key)
-	if err != nil {
-		h.Fatal(err)
-	}
-	wait, err := controller.Start(ctx)
-	if err != nil {
-		h.Fatal(err)
-	}
+	controller := New(h.client, driver, key)
+	ended := make(chan error, 1)
+	go func() { ended <- controller.Run(ctx) }()
 	// The fake loses what happens between list and watch.
 	for deadline := time.Now().Add(10 * time.Second); h.watches.Load() < before+3 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 	}
+	controller.factory.WaitForCacheSync(ctx.Done()) // place is called by tests, too
 	h.controller = controller
-	h.stop = func() { cancel(); wait() }
+	h.stop = func() {
+		cancel()
+		if err := <-ended; err != nil {
+			h.Error(err)
+		}
+	}
 }
 
 func (h *harness) patchNode(name, patch string) {
@@ -249,7 +250,11 @@ func (h *harness) expectWrites(want int64) {
 func (h *harness) stays(want string) {
 	h.Helper()
 	h.restart()
-	if err := h.controller.place(h.Context(), "pv"); err != nil && !apierrors.IsConflict(err) {
+	pv, err := h.client.CoreV1().PersistentVolumes().Get(h.Context(), "pv", metav1.GetOptions{})
+	if err == nil {
+		err = h.controller.place(h.Context(), pv)
+	}
+	if err != nil && !apierrors.IsConflict(err) && status.Code(err) != codes.Aborted {
 		h.Error(err)
 	}
 	h.expect(want)
@@ -257,10 +262,11 @@ func (h *harness) stays(want string) {
 
 func (h *harness) ask(question volume.Question, node string, code codes.Code) {
 	h.Helper()
-	_, err := h.controller.ControllerPublishVolume(h.Context(), &csi.ControllerPublishVolumeRequest{
-		VolumeId: "v", NodeId: node, VolumeContext: map[string]string{volume.QuestionKey: string(question)},
-	})
+	err := h.requests().Ask(h.Context(), question, pool.Volume{ID: "v", Name: "pv"}, node)
 	if status.Code(err) != code {
 		h.Errorf("%s for %s: %v; expected %s", question, node, err, code)
 	}
 }
+
+// requests are those of the driver on a node.
+func (h *harness) requests() *Requests { return NewRequests(h.client, driver, key) }

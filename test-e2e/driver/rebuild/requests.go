@@ -3,63 +3,68 @@ package rebuild
 import (
 	"context"
 	"slices"
+	"time"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
+	"capacityv2.internal/test-e2e/driver/pool"
 	"capacityv2.internal/test-e2e/driver/volume"
 )
 
-// ControllerPublishVolume answers what a node asks about a volume (volume.Question). It
-// fails with Aborted if the volume is, or was sent, elsewhere, and with Unavailable if that
-// cannot be told now.
-func (c *Controller) ControllerPublishVolume(ctx context.Context, r *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
-	found, err := c.handles.ByIndex(byHandle, r.GetVolumeId())
-	if err != nil || len(found) != 1 {
-		return nil, status.Errorf(codes.Unavailable, "%d PersistentVolumes have volume %s; expected 1", len(found), r.GetVolumeId())
-	}
-	cached := found[0].(*corev1.PersistentVolume)
-	name, question := cached.Name, volume.Question(r.GetVolumeContext()[volume.QuestionKey])
-	if question == volume.Show && cached.Spec.NodeAffinity != nil {
-		return &csi.ControllerPublishVolumeResponse{}, nil // as ever
-	}
-	c.calls.LockKey(name)
-	defer func() { _ = c.calls.UnlockKey(name) }()
+// timeout is for the API server.
+const timeout = 15 * time.Second
 
-	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		pv, err := c.client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
-		if err == nil {
-			pv, err = c.confirm(ctx, pv)
-		}
+// Requests implements volume.Placement for the driver on a node. It keeps no cache: requests
+// are rare, and the answer must not be old.
+type Requests struct{ placer }
+
+// NewRequests returns one for a driver, whose topology has a key.
+func NewRequests(client kubernetes.Interface, driver, key string) *Requests {
+	return &Requests{placer{client: client, driver: driver, key: key, node: func(ctx context.Context, name string) (*corev1.Node, error) {
+		return client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	}}}
+}
+
+// Ask implements volume.Placement. It fails with Aborted if the volume is, or was sent,
+// elsewhere, and with Unavailable if that cannot be told now.
+func (r *Requests) Ask(ctx context.Context, question volume.Question, v pool.Volume, node string) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		pv, err := r.client.CoreV1().PersistentVolumes().Get(ctx, v.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		return c.answer(ctx, pv, question, r.GetNodeId())
+		if !r.isOurs(pv) || pv.Spec.CSI.VolumeHandle != v.ID {
+			return status.Errorf(codes.Unavailable, "PersistentVolume %s is not that of volume %s", pv.Name, v.ID)
+		}
+		if pv, err = r.confirm(ctx, pv); err != nil {
+			return err
+		}
+		return r.answer(ctx, pv, question, node)
 	})
 	if _, ok := status.FromError(err); !ok {
-		err = status.Error(codes.Unavailable, err.Error())
+		return status.Error(codes.Unavailable, err.Error())
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &csi.ControllerPublishVolumeResponse{}, nil
+	return err
 }
 
-func (c *Controller) answer(ctx context.Context, pv *corev1.PersistentVolume, question volume.Question, node string) error {
-	named := c.named(pv)
+func (r *Requests) answer(ctx context.Context, pv *corev1.PersistentVolume, question volume.Question, node string) error {
+	named := r.named(pv)
 	isNamed := slices.Contains(named, node)
 	switch {
 	case question == volume.Drop && isNamed:
 		return status.Errorf(codes.FailedPrecondition, "volume %s is on %s", pv.Spec.CSI.VolumeHandle, node)
 	case question == volume.Drop && pv.Annotations[annBegun] == node && len(named) == 0:
-		_, err := c.patch(ctx, pv, "", map[string]any{annBegun: nil}, nil)
+		_, err := r.patch(ctx, pv, "", map[string]any{annBegun: nil}, nil)
 		return err
 	case question == volume.Drop, isNamed, question == volume.Show && len(named) > 0:
 		return nil
@@ -68,20 +73,20 @@ func (c *Controller) answer(ctx context.Context, pv *corev1.PersistentVolume, qu
 	}
 	homes, _ := storagehelpers.HomeNodesOf(pv)
 	if question == volume.Show {
-		return c.show(ctx, pv, homes, node)
+		return r.show(ctx, pv, homes, node)
 	}
-	return c.request(ctx, pv, homes, question, node)
+	return r.request(ctx, pv, homes, question, node)
 }
 
 // request lets a node have a released volume that it asks for: the one where the claim was
 // sent, or another one with the data if nothing was begun there. A stale request gets
 // Aborted.
-func (c *Controller) request(ctx context.Context, pv *corev1.PersistentVolume, homes []storagehelpers.HomeNode, question volume.Question, node string) error {
-	present, usable, err := c.present(homes)
+func (r *Requests) request(ctx context.Context, pv *corev1.PersistentVolume, homes []storagehelpers.HomeNode, question volume.Question, node string) error {
+	present, usable, err := r.present(ctx, homes)
 	if err != nil {
 		return err
 	}
-	selected, err := c.selectedNode(ctx, pv)
+	selected, err := r.selectedNode(ctx, pv)
 	if err != nil {
 		return err
 	}
@@ -92,37 +97,38 @@ func (c *Controller) request(ctx context.Context, pv *corev1.PersistentVolume, h
 	case question == volume.Begin && (isHome || begun == node):
 		return nil
 	case question == volume.Begin:
-		_, err := c.patch(ctx, pv, "", map[string]any{annBegun: node}, nil)
+		_, err := r.patch(ctx, pv, "", map[string]any{annBegun: node}, nil)
 		return err
 	case !isHome:
-		return c.set(ctx, pv, []string{node}, "rebuilt")
+		return r.set(ctx, pv, []string{node}, "rebuilt")
 	case usable && slices.Contains(present, selected):
-		return c.set(ctx, pv, present, "returned")
+		return r.set(ctx, pv, present, "returned")
 	}
 	return nil // Its pod tolerates the cordon, or the claim was sent elsewhere.
 }
 
 // show adds a node that has come back to the home nodes: it has a complete copy.
-func (c *Controller) show(ctx context.Context, pv *corev1.PersistentVolume, homes []storagehelpers.HomeNode, node string) error {
-	shown, err := c.homesAmong([]string{node})
+func (r *Requests) show(ctx context.Context, pv *corev1.PersistentVolume, homes []storagehelpers.HomeNode, node string) error {
+	shown, err := r.homesAmong(ctx, node)
 	if err != nil || len(shown) == 0 || slices.Contains(homes, shown[0]) {
 		return err
 	}
 	homes = slices.DeleteFunc(homes, func(h storagehelpers.HomeNode) bool { return h.Name == node })
-	_, err = c.patch(ctx, pv, "", map[string]any{storagehelpers.AnnHomeNodes: storagehelpers.FormatHomeNodes(append(homes, shown...))}, nil)
+	_, err = r.patch(ctx, pv, "", map[string]any{storagehelpers.AnnHomeNodes: storagehelpers.FormatHomeNodes(append(homes, shown...))}, nil)
 	return err
 }
 
-// ControllerUnpublishVolume returns no error if a node cannot write any more to what it
-// has staged: somebody has put it out of service, which is the promise that it is off. A
-// node whose object was deleted may run.
-func (c *Controller) ControllerUnpublishVolume(ctx context.Context, r *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
-	node, err := c.client.CoreV1().Nodes().Get(ctx, r.GetNodeId(), metav1.GetOptions{})
+// CheckOff implements volume.Placement: somebody has put the node out of service, which is
+// the promise that it is off. A node whose object was deleted may run.
+func (r *Requests) CheckOff(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	node, err := r.node(ctx, name)
 	if err == nil && isOutOfService(node) {
-		return &csi.ControllerUnpublishVolumeResponse{}, nil
+		return nil
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, status.Error(codes.Unavailable, err.Error())
+		return status.Error(codes.Unavailable, err.Error())
 	}
-	return nil, status.Errorf(codes.FailedPrecondition, "node %s may write to volume %s; it is not out of service", r.GetNodeId(), r.GetVolumeId())
+	return status.Errorf(codes.FailedPrecondition, "node %s may write to its volumes; it is not out of service", name)
 }

@@ -3,10 +3,10 @@ package rebuild
 import (
 	"testing"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"capacityv2.internal/test-e2e/driver/pool"
 	"capacityv2.internal/test-e2e/driver/volume"
 )
 
@@ -113,7 +113,7 @@ func TestFence(t *testing.T) {
 	h := newHarness(t, "n1")
 	fence := func(code codes.Code) {
 		t.Helper()
-		_, err := h.controller.ControllerUnpublishVolume(t.Context(), &csi.ControllerUnpublishVolumeRequest{VolumeId: "v", NodeId: "n1"})
+		err := h.requests().CheckOff(t.Context(), "n1")
 		if status.Code(err) != code {
 			t.Errorf("fenced: %v; expected %s", err, code)
 		}
@@ -125,7 +125,9 @@ func TestFence(t *testing.T) {
 	fence(codes.OK)
 	h.remove("n1")
 	fence(codes.FailedPrecondition)
-	if _, err := h.controller.ControllerPublishVolume(t.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: "unknown", NodeId: "n1"}); status.Code(err) != codes.Unavailable {
-		t.Errorf("unknown volume: %v", err)
+	for name, v := range map[string]pool.Volume{"unknown": {ID: "v", Name: "unknown"}, "another one": {ID: "w", Name: "pv"}} {
+		if err := h.requests().Ask(t.Context(), volume.Place, v, "n1"); status.Code(err) != codes.Unavailable {
+			t.Errorf("%s volume: %v", name, err)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -18,20 +17,12 @@ import (
 type Controller struct {
 	csi.UnimplementedControllerServer
 	Volumes *volume.Manager
-	// ReportPools is whether GetCapacity has the list of pools, or only the numbers
-	// that all drivers have.
-	ReportPools bool
 }
 
 // ControllerGetCapabilities returns what the service can do.
 func (c *Controller) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
 	response := &csi.ControllerGetCapabilitiesResponse{}
-	for _, t := range []csi.ControllerServiceCapability_RPC_Type{
-		csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME,
-		csi.ControllerServiceCapability_RPC_GET_CAPACITY,
-		csi.ControllerServiceCapability_RPC_LIST_VOLUMES,
-		csi.ControllerServiceCapability_RPC_EXPAND_VOLUME,
-	} {
+	for _, t := range []csi.ControllerServiceCapability_RPC_Type{csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME, csi.ControllerServiceCapability_RPC_GET_CAPACITY} {
 		response.Capabilities = append(response.Capabilities, &csi.ControllerServiceCapability{
 			Type: &csi.ControllerServiceCapability_Rpc{Rpc: &csi.ControllerServiceCapability_RPC{Type: t}},
 		})
@@ -43,10 +34,10 @@ func (c *Controller) ControllerGetCapabilities(context.Context, *csi.ControllerG
 // their sum, and the largest one. On another node than asked for, that is nothing.
 func (c *Controller) GetCapacity(_ context.Context, r *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
 	if r.GetAccessibleTopology() != nil && !c.isHere(r.GetAccessibleTopology()) ||
-		len(r.GetVolumeCapabilities()) > 0 && supported(r.GetVolumeCapabilities()...) != nil {
+		len(r.GetVolumeCapabilities()) > 0 && supported(c.Volumes, r.GetVolumeCapabilities()...) != nil {
 		return c.capacity(nil), nil
 	}
-	pools, _, err := parse(r.GetParameters())
+	pools, err := parse(r.GetParameters())
 	if err != nil {
 		return nil, err
 	}
@@ -68,20 +59,19 @@ func (c *Controller) capacity(rooms []pool.Room) *csi.GetCapacityResponse {
 	if len(rooms) > 0 {
 		list = nil
 	}
-	response := &csi.GetCapacityResponse{}
+	var sum int64
 	for _, r := range rooms {
 		list = append(list, r.AvailableBytes)
-		response.AvailableCapacity += r.AvailableBytes
+		sum += r.AvailableBytes
 	}
-	response.MaximumVolumeSize = wrapperspb.Int64(slices.Max(list))
-	if c.ReportPools {
-		response.AvailableCapacities = list
-	}
-	return response
+	return &csi.GetCapacityResponse{AvailableCapacity: sum, MaximumVolumeSize: wrapperspb.Int64(slices.Max(list)), AvailableCapacities: list}
 }
 
 // CreateVolume creates a volume on this node.
 func (c *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+	if err := supported(c.Volumes, r.GetVolumeCapabilities()...); err != nil {
+		return nil, err
+	}
 	wanted, err := request(r)
 	if err != nil {
 		return nil, err
@@ -90,11 +80,13 @@ func (c *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeReques
 	if len(requisite) > 0 && !slices.ContainsFunc(requisite, c.isHere) {
 		return nil, status.Errorf(codes.ResourceExhausted, "node %s is not among those where the volume is wanted", c.Volumes.Store.Node)
 	}
-	v, err := c.Volumes.Create(ctx, wanted)
+	v, err := c.Volumes.Create(ctx, wanted, r.GetCapacityRange().GetLimitBytes())
 	if err != nil {
 		return nil, err
 	}
-	return &csi.CreateVolumeResponse{Volume: describe(v)}, nil
+	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
+		VolumeId: v.ID, CapacityBytes: v.CapacityBytes, AccessibleTopology: []*csi.Topology{segment(c.Volumes.Store.Node)},
+	}}, nil
 }
 
 // DeleteVolume deletes a volume, and fails on a node that does not own it.
@@ -108,30 +100,6 @@ func (c *Controller) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeReques
 	return &csi.DeleteVolumeResponse{}, nil
 }
 
-// ControllerExpandVolume makes a volume larger that this node has.
-func (c *Controller) ControllerExpandVolume(ctx context.Context, r *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
-	if r.GetVolumeId() == "" {
-		return nil, missingID()
-	}
-	if r.GetCapacityRange() == nil {
-		return nil, status.Error(codes.InvalidArgument, "capacity range is missing")
-	}
-	bytes, limit, err := sizes(r.GetCapacityRange())
-	if err != nil {
-		return nil, err
-	}
-	if known, err := c.Volumes.Get(r.GetVolumeId()); err != nil {
-		return nil, err
-	} else if limit > 0 && known.CapacityBytes > limit {
-		return nil, status.Errorf(codes.OutOfRange, "volume %s has %d bytes already", known.ID, known.CapacityBytes)
-	}
-	v, err := c.Volumes.Expand(ctx, r.GetVolumeId(), bytes)
-	if err != nil {
-		return nil, err
-	}
-	return &csi.ControllerExpandVolumeResponse{CapacityBytes: v.CapacityBytes, NodeExpansionRequired: true}, nil
-}
-
 // ValidateVolumeCapabilities confirms what is supported.
 func (c *Controller) ValidateVolumeCapabilities(_ context.Context, r *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
 	if r.GetVolumeId() == "" {
@@ -140,38 +108,19 @@ func (c *Controller) ValidateVolumeCapabilities(_ context.Context, r *csi.Valida
 	if len(r.GetVolumeCapabilities()) == 0 {
 		return nil, status.Error(codes.InvalidArgument, "volume capabilities are missing")
 	}
-	if _, err := c.Volumes.Get(r.GetVolumeId()); err != nil {
+	v, err := c.Volumes.Get(r.GetVolumeId())
+	if err != nil {
 		return nil, err
 	}
-	if err := supported(r.GetVolumeCapabilities()...); err != nil {
+	if err = supported(c.Volumes, r.GetVolumeCapabilities()...); err == nil {
+		err = sameKind(v, r.GetVolumeCapabilities()[0])
+	}
+	if err != nil {
 		return &csi.ValidateVolumeCapabilitiesResponse{Message: status.Convert(err).Message()}, nil
 	}
 	return &csi.ValidateVolumeCapabilitiesResponse{Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{
 		VolumeContext: r.GetVolumeContext(), VolumeCapabilities: r.GetVolumeCapabilities(), Parameters: r.GetParameters(),
 	}}, nil
-}
-
-// ListVolumes returns the volumes that this node has, sorted by ID. A token is the ID of
-// the last volume before it.
-func (c *Controller) ListVolumes(_ context.Context, r *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
-	token := r.GetStartingToken()
-	if token != "" && pool.Creator(token) == "" {
-		return nil, status.Errorf(codes.Aborted, "starting token %q is not one of this driver", token)
-	}
-	volumes, err := c.Volumes.Volumes()
-	if err != nil {
-		return nil, err
-	}
-	volumes = slices.DeleteFunc(volumes, func(v pool.Volume) bool { return strings.Compare(v.ID, token) <= 0 })
-	response := &csi.ListVolumesResponse{}
-	if n := int(r.GetMaxEntries()); n > 0 && n < len(volumes) {
-		volumes = volumes[:n]
-		response.NextToken = volumes[n-1].ID
-	}
-	for _, v := range volumes {
-		response.Entries = append(response.Entries, &csi.ListVolumesResponse_Entry{Volume: describe(v)})
-	}
-	return response, nil
 }
 
 func missingID() error { return status.Error(codes.InvalidArgument, "volume ID is missing") }

@@ -1,8 +1,8 @@
 package server
 
 import (
+	"context"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"testing"
 
@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/mount-utils"
 
 	"capacityv2.internal/test-e2e/driver/pool"
 	"capacityv2.internal/test-e2e/driver/volume"
@@ -19,22 +20,30 @@ import (
 const gi = 1 << 30
 
 // newManager returns one whose pools pool0, pool1, ... have sizes in Gi.
-func newManager(t *testing.T, root, node string, backing volume.Backing, sizes ...int64) *volume.Manager {
+func newManager(t *testing.T, root, node string, backing volume.Backing, mounter mount.Interface, sizes ...int64) *volume.Manager {
 	t.Helper()
 	var pools []pool.Pool
 	for i, size := range sizes {
-		name := fmt.Sprintf("pool%d", i)
-		pools = append(pools, pool.Pool{Name: name, Path: filepath.Join(root, node, name), Size: *resource.NewQuantity(size*gi, resource.BinarySI)})
+		pools = append(pools, pool.Pool{Name: fmt.Sprintf("pool%d", i), Size: *resource.NewQuantity(size*gi, resource.BinarySI)})
 	}
 	store, err := pool.Create(root, node, pools)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := volume.New(t.Context(), &volume.Manager{Store: store, Backing: backing})
+	m, err := volume.New(t.Context(), &volume.Manager{Store: store, Backing: backing, Mounter: mounter, Placement: away{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// away is no API server.
+type away struct{}
+
+func (away) CheckOff(context.Context, string) error { return status.Error(codes.Unavailable, "away") }
+
+func (away) Ask(context.Context, volume.Question, pool.Volume, string) error {
+	return status.Error(codes.Unavailable, "away")
 }
 
 func capability(mode csi.VolumeCapability_AccessMode_Mode) *csi.VolumeCapability {
@@ -44,21 +53,22 @@ func capability(mode csi.VolumeCapability_AccessMode_Mode) *csi.VolumeCapability
 	}
 }
 
-var writer = []*csi.VolumeCapability{capability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER)}
+var (
+	writer = []*csi.VolumeCapability{capability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER)}
+	device = []*csi.VolumeCapability{{AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}, AccessMode: writer[0].AccessMode}}
+)
 
 func TestGetCapacity(t *testing.T) {
-	m := newManager(t, t.TempDir(), "node1", volume.Folders{}, 100, 50, 10)
-	if _, err := m.Create(t.Context(), volume.Request{Name: "v", Bytes: 5 * gi, Copies: 1, Pools: []string{"pool2"}}); err != nil {
+	m := newManager(t, t.TempDir(), "node1", volume.Folders{}, nil, 100, 50, 10)
+	if _, err := m.Create(t.Context(), pool.Volume{Name: "v", CapacityBytes: 5 * gi, Pools: []string{"pool2"}}, 0); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
 		request  *csi.GetCapacityRequest
-		old      bool
 		sum, max int64
 		list     []int64
 	}{
 		"all pools":       {request: &csi.GetCapacityRequest{}, sum: 155, max: 100, list: []int64{100, 50, 5}},
-		"without a list":  {request: &csi.GetCapacityRequest{}, old: true, sum: 155, max: 100},
 		"pools of class":  {request: &csi.GetCapacityRequest{Parameters: map[string]string{"pools": "pool2, pool1"}}, sum: 55, max: 50, list: []int64{50, 5}},
 		"unknown pool":    {request: &csi.GetCapacityRequest{Parameters: map[string]string{"pools": "pool7"}}, list: []int64{0}},
 		"this node":       {request: &csi.GetCapacityRequest{AccessibleTopology: segment("node1")}, sum: 155, max: 100, list: []int64{100, 50, 5}},
@@ -67,7 +77,7 @@ func TestGetCapacity(t *testing.T) {
 		"several writers": {request: &csi.GetCapacityRequest{VolumeCapabilities: []*csi.VolumeCapability{capability(csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER)}}, list: []int64{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := (&Controller{Volumes: m, ReportPools: !test.old}).GetCapacity(t.Context(), test.request)
+			got, err := (&Controller{Volumes: m}).GetCapacity(t.Context(), test.request)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,63 +96,39 @@ func TestGetCapacity(t *testing.T) {
 
 func TestCreateVolume(t *testing.T) {
 	root := t.TempDir()
-	newManager(t, root, "node2", volume.Folders{}, 10)
-	c := &Controller{Volumes: newManager(t, root, "node1", volume.Folders{}, 10, 20)}
+	newManager(t, root, "node2", volume.Folders{}, nil, 10)
+	c := &Controller{Volumes: newManager(t, root, "node1", volume.Folders{}, nil, 10, 20)}
 	for _, test := range []struct {
 		name    string
 		request *csi.CreateVolumeRequest
 		code    codes.Code
 		bytes   int64
-		nodes   int
 	}{
-		{"a", &csi.CreateVolumeRequest{CapacityRange: &csi.CapacityRange{RequiredBytes: 5 * gi}}, codes.OK, 5 * gi, 1},
-		{"no size", &csi.CreateVolumeRequest{}, codes.OK, gi, 1},
-		{"small limit", &csi.CreateVolumeRequest{CapacityRange: &csi.CapacityRange{LimitBytes: 4 << 20}}, codes.OK, 4 << 20, 1},
-		{"tiny", &csi.CreateVolumeRequest{CapacityRange: &csi.CapacityRange{RequiredBytes: 1}}, codes.OK, 1 << 20, 1},
-		{"tiny limit", &csi.CreateVolumeRequest{CapacityRange: &csi.CapacityRange{RequiredBytes: 1, LimitBytes: 2}}, codes.OutOfRange, 0, 0},
-		{"negative", &csi.CreateVolumeRequest{CapacityRange: &csi.CapacityRange{RequiredBytes: -1}}, codes.OutOfRange, 0, 0},
+		{"a", &csi.CreateVolumeRequest{CapacityRange: &csi.CapacityRange{RequiredBytes: 5 * gi}}, codes.OK, 5 * gi},
+		{"no size", &csi.CreateVolumeRequest{}, codes.OK, 1 << 20},
+		{"tiny", &csi.CreateVolumeRequest{CapacityRange: &csi.CapacityRange{RequiredBytes: 1}}, codes.OK, 1 << 20},
+		{"tiny limit", &csi.CreateVolumeRequest{CapacityRange: &csi.CapacityRange{RequiredBytes: 1, LimitBytes: 2}}, codes.OutOfRange, 0},
+		{"negative", &csi.CreateVolumeRequest{CapacityRange: &csi.CapacityRange{RequiredBytes: -1}}, codes.OutOfRange, 0},
 		// It may fit on another node, to which only this code leads.
-		{"large", &csi.CreateVolumeRequest{CapacityRange: &csi.CapacityRange{RequiredBytes: 21 * gi}}, codes.ResourceExhausted, 0, 0},
-		{"other node", &csi.CreateVolumeRequest{AccessibilityRequirements: &csi.TopologyRequirement{Requisite: []*csi.Topology{segment("node2")}}}, codes.ResourceExhausted, 0, 0},
-		{"copies", &csi.CreateVolumeRequest{Parameters: map[string]string{"copies": "2"}}, codes.OK, gi, 2},
-		{"wrong copies", &csi.CreateVolumeRequest{Parameters: map[string]string{"copies": "0"}}, codes.InvalidArgument, 0, 0},
-		{"metadata", &csi.CreateVolumeRequest{Parameters: map[string]string{"csi.storage.k8s.io/pv/name": "pv"}}, codes.OK, gi, 1},
+		{"large", &csi.CreateVolumeRequest{CapacityRange: &csi.CapacityRange{RequiredBytes: 21 * gi}}, codes.ResourceExhausted, 0},
+		{"other node", &csi.CreateVolumeRequest{AccessibilityRequirements: &csi.TopologyRequirement{Requisite: []*csi.Topology{segment("node2")}}}, codes.ResourceExhausted, 0},
+		{"parameter", &csi.CreateVolumeRequest{Parameters: map[string]string{"copies": "2"}}, codes.InvalidArgument, 0},
+		{"metadata", &csi.CreateVolumeRequest{Parameters: map[string]string{"csi.storage.k8s.io/pv/name": "pv"}}, codes.OK, 1 << 20},
+		{"device of folders", &csi.CreateVolumeRequest{VolumeCapabilities: device}, codes.InvalidArgument, 0},
+		{"both kinds", &csi.CreateVolumeRequest{VolumeCapabilities: append(device, writer...)}, codes.InvalidArgument, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			test.request.Name, test.request.VolumeCapabilities = test.name, writer
+			test.request.Name = test.name
+			if test.request.VolumeCapabilities == nil {
+				test.request.VolumeCapabilities = writer
+			}
 			r, err := c.CreateVolume(t.Context(), test.request)
-			if status.Code(err) != test.code || r.GetVolume().GetCapacityBytes() != test.bytes || len(r.GetVolume().GetAccessibleTopology()) != test.nodes {
+			if status.Code(err) != test.code || r.GetVolume().GetCapacityBytes() != test.bytes {
 				t.Errorf("got %v, %v", r, err)
 			}
-			if err == nil && r.Volume.AccessibleTopology[0].Segments[TopologyKey] != "node1" {
+			if err == nil && (len(r.Volume.AccessibleTopology) != 1 || r.Volume.AccessibleTopology[0].Segments[TopologyKey] != "node1") {
 				t.Errorf("accessible from %v", r.Volume.AccessibleTopology)
 			}
 		})
-	}
-}
-
-func TestListVolumesPages(t *testing.T) {
-	c := &Controller{Volumes: newManager(t, t.TempDir(), "node1", volume.Folders{}, 10)}
-	for i := range 5 {
-		if _, err := c.Volumes.Create(t.Context(), volume.Request{Name: fmt.Sprint(i), Bytes: gi, Copies: 1}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	seen, pages, token := map[string]bool{}, 0, ""
-	for {
-		r, err := c.ListVolumes(t.Context(), &csi.ListVolumesRequest{MaxEntries: 2, StartingToken: token})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range r.Entries {
-			seen[e.Volume.VolumeId] = true
-		}
-		pages++
-		if token = r.NextToken; token == "" {
-			break
-		}
-	}
-	if len(seen) != 5 || pages != 3 {
-		t.Errorf("%d volumes on %d pages; expected 5 on 3", len(seen), pages)
 	}
 }

@@ -9,124 +9,241 @@ import (
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"k8s.io/mount-utils"
 	utilexec "k8s.io/utils/exec"
 
+	"capacityv2.internal/test-e2e/driver/pool"
 	"capacityv2.internal/test-e2e/driver/volume"
 )
 
-// TestNode stages, publishes, fills and expands a volume with each backing, with real
-// mounts.
-func TestNode(t *testing.T) {
+// backings are those that this machine can have.
+func backings(t *testing.T) map[string]volume.Backing {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root can mount")
 	}
-	mounter := mount.New("")
-	for name, backing := range map[string]volume.Backing{
-		"folders": volume.Folders{Mounter: mounter},
-		"images":  volume.Images{Mounter: mount.NewSafeFormatAndMount(mounter, utilexec.New())},
-	} {
-		t.Run(name, func(t *testing.T) {
-			root := t.TempDir()
-			t.Cleanup(func() { removeAll(t, mounter, root) })
-			m := newManager(t, root, "node1", backing, 10)
-			c, n := &Controller{Volumes: m}, &Node{Volumes: m, Mounter: mounter}
-			ctx := t.Context()
-			staging, target := filepath.Join(root, "staging"), filepath.Join(root, "target")
+	all := map[string]volume.Backing{"folders": volume.Folders{}}
+	if _, err := os.Stat("/dev/loop-control"); err != nil {
+		t.Logf("without images: this machine has no loop devices: %v", err)
+	} else {
+		all["images"] = volume.Images{Exec: utilexec.New()}
+	}
+	return all
+}
 
-			created, err := c.CreateVolume(ctx, &csi.CreateVolumeRequest{Name: "v", VolumeCapabilities: writer, CapacityRange: &csi.CapacityRange{RequiredBytes: 16 << 20}})
-			if err != nil {
-				t.Fatal(err)
+// plugin is the driver of a node, with real mounts.
+type plugin struct {
+	*testing.T
+	*Controller
+	*Node
+	staging, target string
+}
+
+func newPlugin(t *testing.T, m *volume.Manager, root string) *plugin {
+	t.Cleanup(func() { unmountAll(t, m.Mounter, root) })
+	return &plugin{T: t, Controller: &Controller{Volumes: m}, Node: &Node{Volumes: m}, staging: filepath.Join(root, "staging"), target: filepath.Join(root, "target")}
+}
+
+func (p *plugin) create(name string, capability *csi.VolumeCapability, bytes int64) (id string, err error) {
+	r, err := p.CreateVolume(p.Context(), &csi.CreateVolumeRequest{Name: name, VolumeCapabilities: []*csi.VolumeCapability{capability}, CapacityRange: &csi.CapacityRange{RequiredBytes: bytes}})
+	return r.GetVolume().GetVolumeId(), err
+}
+
+// publish does what a kubelet does for a pod, twice.
+func (p *plugin) publish(id string, capability *csi.VolumeCapability) {
+	p.Helper()
+	publish := &csi.NodePublishVolumeRequest{VolumeId: id, StagingTargetPath: p.staging, TargetPath: p.target, VolumeCapability: capability}
+	if _, err := p.NodePublishVolume(p.Context(), publish); status.Code(err) != codes.FailedPrecondition {
+		p.Errorf("published before it was staged: %v", err)
+	}
+	for range 2 {
+		if _, err := p.NodeStageVolume(p.Context(), &csi.NodeStageVolumeRequest{VolumeId: id, StagingTargetPath: p.staging, VolumeCapability: capability}); err != nil {
+			p.Fatal(err)
+		}
+		if _, err := p.NodePublishVolume(p.Context(), publish); err != nil {
+			p.Fatal(err)
+		}
+	}
+}
+
+func (p *plugin) unpublish(id string) {
+	p.Helper()
+	for range 2 {
+		if _, err := p.NodeUnpublishVolume(p.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: p.target}); err != nil {
+			p.Fatal(err)
+		}
+		if _, err := p.NodeUnstageVolume(p.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: id, StagingTargetPath: p.staging}); err != nil {
+			p.Fatal(err)
+		}
+	}
+}
+
+func (p *plugin) remove(id string) {
+	p.Helper()
+	if _, err := p.DeleteVolume(p.Context(), &csi.DeleteVolumeRequest{VolumeId: id}); err != nil {
+		p.Error(err)
+	}
+}
+
+// TestNode uses a volume of each kind with each backing, and then again.
+func TestNode(t *testing.T) {
+	for name, backing := range backings(t) {
+		for kind, capability := range map[string]*csi.VolumeCapability{"file system": writer[0], "device": device[0]} {
+			if kind == "device" && !backing.HasBlock() {
+				continue
 			}
-			id := created.Volume.VolumeId
-			publish := &csi.NodePublishVolumeRequest{VolumeId: id, StagingTargetPath: staging, TargetPath: target, VolumeCapability: writer[0]}
-			if _, err := n.NodePublishVolume(ctx, publish); status.Code(err) != codes.FailedPrecondition {
-				t.Errorf("published before it was staged: %v", err)
-			}
-			for range 2 {
-				if _, err := n.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: id, StagingTargetPath: staging, VolumeCapability: writer[0]}); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := n.NodePublishVolume(ctx, publish); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := os.WriteFile(filepath.Join(target, "file"), make([]byte, 1<<20), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			usage := func() *csi.VolumeUsage {
-				t.Helper()
-				r, err := n.NodeGetVolumeStats(ctx, &csi.NodeGetVolumeStatsRequest{VolumeId: id, VolumePath: target})
+			t.Run(name+", "+kind, func(t *testing.T) {
+				root := t.TempDir()
+				p := newPlugin(t, newManager(t, root, "node1", backing, mount.New(""), 10), root)
+				id, err := p.create("v", capability, 16<<20)
 				if err != nil {
 					t.Fatal(err)
 				}
-				return r.Usage[0]
-			}
-			if u := usage(); u.Total != 16<<20 || u.Used < 1<<20 || u.Used > 8<<20 || u.Available > 15<<20 || u.Available < 1<<20 {
-				t.Errorf("usage: %v", u)
-			}
-			if name == "images" {
-				err := os.WriteFile(filepath.Join(target, "large"), make([]byte, 17<<20), 0o600)
-				if err == nil || !strings.Contains(err.Error(), "no space left") {
-					t.Errorf("more than the volume has: %v", err)
+				file := p.target
+				if kind != "device" {
+					file = filepath.Join(p.target, "file")
 				}
-				if err := os.Remove(filepath.Join(target, "large")); err != nil {
+				p.publish(id, capability)
+				if err := os.WriteFile(file, []byte("data"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				p.unpublish(id)
+				p.publish(id, capability)
+				data := make([]byte, 4)
+				if f, err := os.Open(file); err != nil {
+					t.Error(err)
+				} else if _, err := f.Read(data); err != nil || string(data) != "data" || f.Close() != nil {
+					t.Errorf("read %q, %v", data, err)
+				}
+				p.unpublish(id)
+				p.remove(id)
+			})
+		}
+	}
+}
+
+// TestSize writes more than a volume has.
+func TestSize(t *testing.T) {
+	images := backings(t)["images"]
+	if images == nil {
+		t.Skip("folders have no size")
+	}
+	const size = 16 << 20
+	for kind, capability := range map[string]*csi.VolumeCapability{"file system": writer[0], "device": device[0]} {
+		t.Run(kind, func(t *testing.T) {
+			root := t.TempDir()
+			p := newPlugin(t, newManager(t, root, "node1", images, mount.New(""), 10), root)
+			id, err := p.create("v", capability, size)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.publish(id, capability)
+			file, least := p.target, size
+			if kind != "device" {
+				file, least = filepath.Join(p.target, "file"), size*8/10 // ext4 needs some
+			}
+			if written, err := fill(file, 2*size); !errors.Is(err, unix.ENOSPC) || written > size || written < least {
+				t.Errorf("wrote %d bytes of %d: %v", written, size, err)
+			}
+			p.unpublish(id)
+			p.remove(id)
+		})
+	}
+}
+
+// fill writes to a file until there is no room, and makes durable what there is.
+func fill(path string, limit int) (written int, err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	for chunk := make([]byte, 64<<10); written < limit && err == nil; {
+		var n int
+		n, err = file.Write(chunk)
+		written += n
+	}
+	return written, errors.Join(err, file.Sync())
+}
+
+// TestFullDisk has pods fill the disk of a pool, which is smaller than the pool says. The
+// volumes can be deleted, and then the room is there again.
+func TestFullDisk(t *testing.T) {
+	for name, backing := range backings(t) {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			disk, image := filepath.Join(root, "pools/node1/pool0"), filepath.Join(root, "disk")
+			if err := os.MkdirAll(disk, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for _, command := range []string{"truncate -s 64M " + image, "mke2fs -q -F -t ext4 -m 0 " + image, "mount -o loop " + image + " " + disk} {
+				arguments := strings.Fields(command)
+				if out, err := exec.Command(arguments[0], arguments[1:]...).CombinedOutput(); err != nil {
+					t.Fatalf("%s: %v: %s", command, err, out)
+				}
+			}
+			mounter := mount.New("")
+			t.Cleanup(func() {
+				if err := mounter.Unmount(disk); err != nil {
+					t.Error(err)
+				}
+			})
+			p := newPlugin(t, newManager(t, root, "node1", backing, mounter, 1), filepath.Join(root, "kubelet"))
+			for range 2 {
+				id, err := p.create("v", writer[0], 16<<20)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.publish(id, writer[0])
+				if _, err := fill(filepath.Join(p.target, "file"), 1<<30); !errors.Is(err, unix.ENOSPC) {
+					t.Errorf("filled: %v", err)
+				}
+				if written, err := fill(filepath.Join(disk, "other"), 1<<30); !errors.Is(err, unix.ENOSPC) {
+					t.Errorf("wrote %d bytes beside it: %v", written, err)
+				}
+				p.unpublish(id)
+				p.remove(id)
+				if err := os.Remove(filepath.Join(disk, "other")); err != nil {
 					t.Error(err)
 				}
 			}
-
-			// Expand, while it is published.
-			size := &csi.CapacityRange{RequiredBytes: 64 << 20}
-			if _, err := c.ControllerExpandVolume(ctx, &csi.ControllerExpandVolumeRequest{VolumeId: id, CapacityRange: size}); err != nil {
-				t.Fatal(err)
+			if !backing.HasBlock() {
+				return
 			}
-			r, err := n.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{VolumeId: id, VolumePath: target, CapacityRange: size})
-			if err != nil && strings.Contains(err.Error(), "Permission denied to resize filesystem") {
-				t.Log("without CAP_SYS_RESOURCE, ext4 cannot grow while it is mounted; not tested")
-			} else {
-				if err != nil || r.CapacityBytes != 64<<20 {
-					t.Errorf("expanded: %v, %v", r, err)
-				}
-				if u := usage(); u.Total != 64<<20 || u.Available < 40<<20 {
-					t.Errorf("usage after it was expanded: %v", u)
-				}
-				if err := os.WriteFile(filepath.Join(target, "large"), make([]byte, 17<<20), 0o600); err != nil {
-					t.Errorf("after it was expanded: %v", err)
-				}
+			if _, err := p.create("large", writer[0], 100<<20); status.Code(err) != codes.ResourceExhausted {
+				t.Errorf("more than the disk has: %v", err)
 			}
-
-			readonly := filepath.Join(root, "readonly")
-			publish.TargetPath, publish.Readonly = readonly, true
-			if _, err := n.NodePublishVolume(ctx, publish); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(readonly, "x"), nil, 0o600); err == nil {
-				t.Error("read-only volume was written")
-			}
-			for range 2 {
-				for _, path := range []string{target, readonly} {
-					if _, err := n.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: path}); err != nil {
-						t.Fatal(err)
-					}
-					if _, err := os.Stat(path); !os.IsNotExist(err) {
-						t.Errorf("%s is still there: %v", path, err)
-					}
-				}
-				if _, err := n.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: id, StagingTargetPath: staging}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if out, err := exec.Command("losetup", "--list", "--noheadings", "--output", "BACK-FILE").Output(); err != nil || strings.Contains(string(out), root) {
-				t.Errorf("loop devices are left: %s, %v", out, err)
-			}
-			if _, err := c.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: id}); err != nil {
-				t.Error(err)
+			if rooms, err := p.Controller.Volumes.Store.Rooms(nil); err != nil || rooms[0].AvailableBytes != gi {
+				t.Errorf("left: %v, %v", rooms, err)
 			}
 		})
 	}
+}
+
+// TestOtherKind asks for a file system as a device.
+func TestOtherKind(t *testing.T) {
+	images := backings(t)["images"]
+	if images == nil {
+		t.Skip("folders are of one kind")
+	}
+	root := t.TempDir()
+	p := newPlugin(t, newManager(t, root, "node1", images, mount.New(""), 10), root)
+	id, err := p.create("v", writer[0], 16<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{VolumeId: id, StagingTargetPath: p.staging, VolumeCapability: device[0]}); err != nil {
+		t.Fatal(err) // of no consequence: what is published is looked at
+	}
+	_, err = p.NodePublishVolume(t.Context(), &csi.NodePublishVolumeRequest{VolumeId: id, StagingTargetPath: p.staging, TargetPath: p.target, VolumeCapability: device[0]})
+	if status.Code(err) != codes.InvalidArgument {
+		t.Errorf("published: %v", err)
+	}
+	p.unpublish(id)
 }
 
 // failingMounter mounts nothing, or only says so.
@@ -156,19 +273,16 @@ func TestStageFailed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			mounter := failingMounter{mount.NewFakeMounter(nil), test.mounts}
-			m := newManager(t, root, "node1", volume.Folders{Mounter: mounter}, 10)
-			c, n := &Controller{Volumes: m}, &Node{Volumes: m, Mounter: mounter}
-			created, err := c.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "v", VolumeCapabilities: writer})
+			m := newManager(t, root, "node1", volume.Folders{}, failingMounter{mount.NewFakeMounter(nil), test.mounts}, 10)
+			v, err := m.Create(t.Context(), pool.Volume{Name: "v", CapacityBytes: gi}, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			id := created.Volume.VolumeId
-			stage := &csi.NodeStageVolumeRequest{VolumeId: id, StagingTargetPath: filepath.Join(root, "staging"), VolumeCapability: writer[0]}
-			if _, err := n.NodeStageVolume(t.Context(), stage); status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "mount failed") {
+			stage := &csi.NodeStageVolumeRequest{VolumeId: v.ID, StagingTargetPath: filepath.Join(root, "staging"), VolumeCapability: writer[0]}
+			if _, err := (&Node{Volumes: m}).NodeStageVolume(t.Context(), stage); status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "mount failed") {
 				t.Fatalf("staged: %v", err)
 			}
-			if _, err := c.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: id}); status.Code(err) != test.code {
+			if err := m.Delete(t.Context(), v.ID); status.Code(err) != test.code {
 				t.Errorf("deleted: %v; expected %s", err, test.code)
 			}
 		})

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -13,68 +12,51 @@ import (
 )
 
 const (
+	// Driver is the name of the CSIDriver.
+	Driver = "reference.csi.capacityv2.internal"
+
 	// TopologyKey is the key of the topology: each node is a segment, and its name the
 	// value.
-	TopologyKey = "topology.reference.csi.capacityv2.internal/node"
+	TopologyKey = "topology." + Driver + "/node"
 
 	// poolsParameter has the names of the pools that a class uses, separated by commas.
 	poolsParameter = "pools"
-	// copiesParameter has the number of nodes that keep a copy of each volume.
-	copiesParameter = "copies"
 
-	defaultBytes = 1 << 30
 	// minimumBytes is enough for the smallest ext4 file system that is worth it.
 	minimumBytes = 1 << 20
 )
 
 // parse reads the parameters of a class. Those of external-provisioner are left out.
-func parse(parameters map[string]string) (pools []string, copies int, err error) {
-	copies = 1
+func parse(parameters map[string]string) (pools []string, err error) {
 	for key, value := range parameters {
 		switch {
 		case key == poolsParameter:
 			for name := range strings.SplitSeq(value, ",") {
 				pools = append(pools, strings.TrimSpace(name))
 			}
-		case key == copiesParameter:
-			if copies, err = strconv.Atoi(value); err != nil || copies < 1 {
-				return nil, 0, status.Errorf(codes.InvalidArgument, "parameter %s: %q is not a positive number", key, value)
-			}
 		case !strings.HasPrefix(key, "csi.storage.k8s.io/"):
-			return nil, 0, status.Errorf(codes.InvalidArgument, "unknown parameter %q; expected %s or %s", key, poolsParameter, copiesParameter)
+			return nil, status.Errorf(codes.InvalidArgument, "unknown parameter %q; expected %s", key, poolsParameter)
 		}
 	}
-	return pools, copies, nil
+	return pools, nil
 }
 
-// sizes returns the size that a volume gets, and how large it may be at most (0: any).
-func sizes(r *csi.CapacityRange) (bytes, limit int64, err error) {
-	bytes, limit = r.GetRequiredBytes(), r.GetLimitBytes()
-	if bytes == 0 {
-		bytes = defaultBytes
-		if limit > 0 {
-			bytes = min(bytes, limit)
-		}
-	}
-	bytes = max(bytes, minimumBytes)
-	if r.GetRequiredBytes() < 0 || limit < 0 || limit > 0 && bytes > limit {
-		return 0, 0, status.Errorf(codes.OutOfRange, "no volume has at least %d and at most %d bytes; the smallest has %d", r.GetRequiredBytes(), limit, minimumBytes)
-	}
-	return bytes, limit, nil
-}
-
-// supported returns an error for capabilities that no volume has: raw block, and use by
-// several nodes.
-func supported(capabilities ...*csi.VolumeCapability) error {
+// supported returns an error for capabilities that no volume has: use by several nodes,
+// both a file system and a device, file systems other than ext4, and perhaps devices.
+func supported(m *volume.Manager, capabilities ...*csi.VolumeCapability) error {
 	if len(capabilities) == 0 {
 		return status.Error(codes.InvalidArgument, "volume capabilities are missing")
 	}
 	for _, c := range capabilities {
-		if c == nil {
+		switch {
+		case c.GetBlock() == nil && c.GetMount() == nil:
 			return status.Error(codes.InvalidArgument, "volume capability is missing")
-		}
-		if c.GetMount() == nil {
-			return status.Error(codes.InvalidArgument, "only volumes with file systems are supported")
+		case c.GetBlock() != nil && !m.Backing.HasBlock():
+			return status.Error(codes.InvalidArgument, "raw block volumes need --backing=images")
+		case (c.GetBlock() != nil) != (capabilities[0].GetBlock() != nil):
+			return status.Error(codes.InvalidArgument, "a volume has either a file system or none")
+		case c.GetMount().GetFsType() != "" && c.GetMount().GetFsType() != "ext4":
+			return status.Errorf(codes.InvalidArgument, "file system %s is not supported; expected ext4", c.GetMount().GetFsType())
 		}
 		switch c.GetAccessMode().GetMode() {
 		case csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY:
@@ -85,36 +67,31 @@ func supported(capabilities ...*csi.VolumeCapability) error {
 	return nil
 }
 
-// request translates a CreateVolume call.
-func request(r *csi.CreateVolumeRequest) (volume.Request, error) {
-	if r.GetName() == "" {
-		return volume.Request{}, status.Error(codes.InvalidArgument, "name is missing")
+// sameKind returns an error if a volume was not made for a capability.
+func sameKind(v pool.Volume, c *csi.VolumeCapability) error {
+	if v.Block != (c.GetBlock() != nil) {
+		return status.Errorf(codes.InvalidArgument, "volume %s was made with volume mode Block: %t", v.ID, v.Block)
 	}
-	if err := supported(r.GetVolumeCapabilities()...); err != nil {
-		return volume.Request{}, err
+	return nil
+}
+
+// request returns the volume that a CreateVolume call wants.
+func request(r *csi.CreateVolumeRequest) (v pool.Volume, err error) {
+	if r.GetName() == "" {
+		return v, status.Error(codes.InvalidArgument, "name is missing")
 	}
 	if r.GetVolumeContentSource() != nil {
-		return volume.Request{}, status.Error(codes.InvalidArgument, "volumes are empty at first; a source is not supported")
+		return v, status.Error(codes.InvalidArgument, "volumes are empty at first; a source is not supported")
 	}
-	pools, copies, err := parse(r.GetParameters())
-	if err != nil {
-		return volume.Request{}, err
+	required, limit := r.GetCapacityRange().GetRequiredBytes(), r.GetCapacityRange().GetLimitBytes()
+	v = pool.Volume{Name: r.GetName(), CapacityBytes: max(required, minimumBytes), Block: r.GetVolumeCapabilities()[0].GetBlock() != nil}
+	if required < 0 || limit < 0 || limit > 0 && v.CapacityBytes > limit {
+		return v, status.Errorf(codes.OutOfRange, "no volume has at least %d and at most %d bytes; the smallest has %d", required, limit, minimumBytes)
 	}
-	bytes, limit, err := sizes(r.GetCapacityRange())
-	if err != nil {
-		return volume.Request{}, err
-	}
-	return volume.Request{Name: r.GetName(), Bytes: bytes, LimitBytes: limit, Pools: pools, Copies: copies}, nil
+	v.Pools, err = parse(r.GetParameters())
+	return v, err
 }
 
 func segment(node string) *csi.Topology {
 	return &csi.Topology{Segments: map[string]string{TopologyKey: node}}
-}
-
-func describe(v pool.Volume) *csi.Volume {
-	described := &csi.Volume{VolumeId: v.ID, CapacityBytes: v.CapacityBytes}
-	for _, node := range v.Copies {
-		described.AccessibleTopology = append(described.AccessibleTopology, segment(node))
-	}
-	return described
 }

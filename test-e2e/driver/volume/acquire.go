@@ -3,7 +3,6 @@ package volume
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -13,56 +12,52 @@ import (
 	"capacityv2.internal/test-e2e/driver/pool"
 )
 
-// Acquire makes this node the one that has a volume, mounts it at a path with options,
-// and returns the folder with the data. If the data is elsewhere, it is copied. That
-// may take longer than the caller waits: then it goes on, and the next call joins it.
+// Acquire makes this node the one that has a volume, and mounts it at a path with options.
+// If the data is elsewhere, it is copied. That may take longer than the caller waits: then
+// it goes on, and the next call joins it.
 //
 // Errors: Aborted if it is still being copied, or is or was sent elsewhere,
 // ResourceExhausted if there is no room, FailedPrecondition if another copy cannot be
 // fenced, Unavailable if one cannot be reached; nothing has changed then, but that other
 // copies may have been fenced. Internal if it cannot be mounted; it is not staged then.
-func (m *Manager) Acquire(ctx context.Context, id, path string, options ...string) (dir string, err error) {
+func (m *Manager) Acquire(ctx context.Context, id, path string, options ...string) error {
 	if err := m.join(ctx, id, func(ctx context.Context) error { return m.copyHere(ctx, id) }); err != nil {
-		return "", internal(err)
+		return internal(err)
 	}
-	dir, err = m.serve(ctx, id, path, options)
-	return dir, internal(err)
+	return internal(m.serve(ctx, id, path, options))
 }
 
 // serve opens the copy of this node and mounts it. This is done in the call, so that
 // nothing is mounted after NodeUnstageVolume.
-func (m *Manager) serve(ctx context.Context, id, path string, options []string) (dir string, err error) {
+func (m *Manager) serve(ctx context.Context, id, path string, options []string) error {
 	m.calls.LockKey(id)
 	defer func() { _ = m.calls.UnlockKey(id) }()
 
 	if ctx.Err() != nil {
-		return "", status.FromContextError(ctx.Err()).Err()
+		return status.FromContextError(ctx.Err()).Err()
 	}
 	own, others, err := m.find(id)
 	if err != nil {
-		return "", err
+		return err
 	}
 	v, err := m.open(ctx, id, path, own, others)
 	if err != nil {
-		return "", err
+		return err
 	}
-	if dir, err = m.Store.DataDir(v); err == nil {
-		err = m.Backing.Mount(dir, path, options)
-	}
-	if err == nil {
+	if err = m.mount(v, path, options); err == nil {
 		m.giveUp(ctx, v, others)
-		return dir, nil
+		return nil
 	}
 	// The kubelet does not unstage what it could not stage.
-	if mounted, checkErr := m.Backing.IsMounted(path); checkErr == nil && !mounted && v.StagedAt == path {
-		err = errors.Join(err, m.release(ctx, id))
+	if mounted, checkErr := isMounted(m.Mounter, Staged(v, path)); checkErr == nil && !mounted && v.StagedAt == path {
+		err = errors.Join(err, m.release(ctx, id, path))
 	}
-	return "", status.Errorf(codes.Internal, "mount volume %s: %v", id, err)
+	return status.Errorf(codes.Internal, "mount volume %s: %v", id, err)
 }
 
 // open makes the copy of this node, which is complete, the one that is served.
 func (m *Manager) open(ctx context.Context, id, path string, own *pool.Volume, others []replica) (pool.Volume, error) {
-	if own != nil && own.HasData() && own.StagedAt != "" {
+	if own != nil && own.State == pool.Ready && own.StagedAt != "" {
 		if own.FencedFor != "" {
 			return *own, status.Errorf(codes.FailedPrecondition, "node %s has taken volume %s over while it was staged here", own.FencedFor, id)
 		}
@@ -75,23 +70,20 @@ func (m *Manager) open(ctx context.Context, id, path string, own *pool.Volume, o
 	if !m.isHere(own, source) {
 		return pool.Volume{}, status.Errorf(codes.Aborted, "volume %s has changed on node %s since it was copied", id, source.store.Node)
 	}
-	err = m.ask(ctx, Place, id)
+	err = m.ask(ctx, Place, *own)
 	switch {
 	case err == nil && own.FencedFor != "":
-		// Another node had begun to take it over; the controller half has decided.
+		// Another node had begun to take it over; the PersistentVolume has decided.
 		err = m.unfence(id)
-	case status.Code(err) == codes.Unavailable && own.FencedFor == "" && own.HasData():
+	case status.Code(err) == codes.Unavailable && own.FencedFor == "" && own.State == pool.Ready:
 		// No other node can have it, so this one serves it even if nobody can be told.
-		if m.Placement != nil {
-			klog.FromContext(ctx).Error(err, "The PersistentVolume may not name this node", "volume", id)
-		}
+		klog.FromContext(ctx).Error(err, "The PersistentVolume may not name this node", "volume", id)
 		err = nil
 	}
 	if err != nil {
 		return pool.Volume{}, err
 	}
-	others = slices.DeleteFunc(slices.Clone(others), func(r replica) bool { return !r.volume.TakesRoom() })
-	if err := m.fence(ctx, others); err != nil {
+	if err := m.fence(ctx, others, m.Store.Node); err != nil {
 		return pool.Volume{}, err
 	}
 	return m.commit(id, path, source.volume.Generation, others)
@@ -110,38 +102,35 @@ func (m *Manager) newest(id string, own *pool.Volume, others []replica) (replica
 	}
 	var best replica
 	for _, r := range all {
-		if r.volume.HasData() && (best.store == nil || r.volume.Generation > best.volume.Generation) {
+		if r.volume.State == pool.Ready && (best.store == nil || r.volume.Generation > best.volume.Generation) {
 			best = r
 		}
 	}
 	if best.store == nil {
 		return best, status.Errorf(codes.NotFound, "no copy of volume %s can be reached", id)
 	}
-	for _, node := range best.volume.Copies {
-		if !slices.ContainsFunc(all, func(r replica) bool { return r.store.Node == node }) {
-			return best, status.Errorf(codes.Unavailable, "the copy of volume %s on node %s cannot be reached; it may have newer data", id, node)
-		}
-	}
 	return best, nil
 }
 
-// fence makes sure that no other node stages a copy, or writes to one.
-func (m *Manager) fence(ctx context.Context, others []replica) error {
-	for _, r := range others {
+// fence makes sure that no other node stages a copy, or writes to one: they are for one
+// node from now on, or for deletion.
+func (m *Manager) fence(ctx context.Context, copies []replica, by string) error {
+	for _, r := range copies {
 		off := false
 		set := func(v *pool.Volume) error {
 			if v.StagedAt != "" && !off {
 				return status.Errorf(codes.FailedPrecondition, "volume %s is still staged on node %s, which may write to it", v.ID, r.store.Node)
 			}
-			v.FencedFor = m.Store.Node
+			if v.FencedFor == pool.Deletion && by != pool.Deletion {
+				return deleted(v.ID)
+			}
+			v.FencedFor = by
 			return nil
 		}
 		_, err := r.store.Update(r.volume.ID, set)
-		if status.Code(err) == codes.FailedPrecondition && m.Placement != nil {
-			if m.Placement.Fence(ctx, r.volume.ID, r.store.Node) == nil {
-				off = true
-				_, err = r.store.Update(r.volume.ID, set)
-			}
+		if status.Code(err) == codes.FailedPrecondition && r.store != m.Store && m.Placement.CheckOff(ctx, r.store.Node) == nil {
+			off = true
+			_, err = r.store.Update(r.volume.ID, set)
 		}
 		if err != nil && !errors.Is(err, pool.ErrNotFound) {
 			return internal(err)
@@ -152,17 +141,19 @@ func (m *Manager) fence(ctx context.Context, others []replica) error {
 
 func (m *Manager) unfence(id string) error {
 	_, err := m.Store.Update(id, func(v *pool.Volume) error {
+		if v.FencedFor == pool.Deletion {
+			return deleted(id)
+		}
 		v.FencedFor = ""
 		return nil
 	})
 	return internal(err)
 }
 
-func (m *Manager) ask(ctx context.Context, question Question, id string) error {
-	if m.Placement == nil {
-		return status.Error(codes.Unavailable, "there is no controller half, so volumes stay where they are")
-	}
-	return m.Placement.Ask(ctx, question, id, m.Store.Node)
+func deleted(id string) error { return status.Errorf(codes.Aborted, "volume %s is being deleted", id) }
+
+func (m *Manager) ask(ctx context.Context, question Question, v pool.Volume) error {
+	return m.Placement.Ask(ctx, question, v, m.Store.Node)
 }
 
 // commit opens the copy of this node for writing, unless another node has taken it over
@@ -186,14 +177,13 @@ func (m *Manager) commit(id, path string, generation int64, others []replica) (p
 	})
 }
 
-// giveUp removes copies that the volume does not keep. A copy that is being made is removed
-// by the node that makes it.
+// giveUp removes old copies. One that is being made is removed by the node that makes it.
 func (m *Manager) giveUp(ctx context.Context, own pool.Volume, others []replica) {
 	for _, o := range others {
-		if slices.Contains(own.Copies, o.store.Node) || !o.volume.TakesRoom() || o.volume.State == pool.Rebuilding {
+		if o.volume.State == pool.Rebuilding {
 			continue
 		}
-		if err := o.store.Discard(own.ID, true); err != nil {
+		if err := o.store.Discard(o.volume); err != nil {
 			// The next call tries it again.
 			klog.FromContext(ctx).Error(err, "Old copy was not removed", "volume", own.ID, "node", o.store.Node)
 		}

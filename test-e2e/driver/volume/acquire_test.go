@@ -10,30 +10,32 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"k8s.io/mount-utils"
+
 	"capacityv2.internal/test-e2e/driver/pool"
 )
 
 func TestRebuild(t *testing.T) {
 	c := newCluster(t, map[string]int64{"n": 10, "m": 10})
 	n, m := c.start("n"), c.start("m")
-	v := c.volume(n, 1)
+	v := c.volume(n)
 	c.release(v.ID)
 	for range 2 { // the call may be repeated
-		if _, err := m.Acquire(t.Context(), v.ID, "/stage"); err != nil {
+		if err := m.Acquire(t.Context(), v.ID, c.path); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if got := c.data(m, v.ID); got != "ready first" {
 		t.Errorf("new node: %s", got)
 	}
-	if got := c.data(n, v.ID); got != "moved" {
+	if got := c.data(n, v.ID); got != "none" {
 		t.Errorf("old node: %s", got)
 	}
 	if c.named[v.ID] != "m" || c.left(n) != 10 || c.left(m) != 9 {
 		t.Errorf("named %q, left %d and %d", c.named[v.ID], c.left(n), c.left(m))
 	}
-	// And back, while the creator remembers that it is elsewhere.
-	c.expect(m.Release(t.Context(), v.ID, nothing), codes.OK, "")
+	// And back.
+	c.expect(m.Release(t.Context(), v.ID, c.path), codes.OK, "")
 	c.release(v.ID)
 	c.write(n, v.ID, "second")
 	if got := c.data(n, v.ID) + ", " + c.data(m, v.ID); got != "ready second, none" {
@@ -46,7 +48,7 @@ func TestRebuild(t *testing.T) {
 func TestRefused(t *testing.T) {
 	stage := func(c *cluster, n *Manager, id string) {
 		c.named[id] = "n"
-		_, err := n.Acquire(c.Context(), id, "/stage")
+		err := n.Acquire(c.Context(), id, c.path)
 		c.expect(err, codes.OK, "")
 		c.release(id)
 	}
@@ -56,7 +58,7 @@ func TestRefused(t *testing.T) {
 		text    string
 	}{
 		"no room": {func(c *cluster, _, m *Manager, _ string) {
-			_, err := m.Create(c.Context(), Request{Name: "other", Bytes: 2 * gi, Copies: 1})
+			_, err := m.Create(c.Context(), pool.Volume{Name: "other", CapacityBytes: 2 * gi}, 0)
 			c.expect(err, codes.OK, "")
 		}, codes.ResourceExhausted, "no pool has enough room"},
 		"staged": {func(c *cluster, n, _ *Manager, id string) { stage(c, n, id) }, codes.FailedPrecondition, "still staged on node n"},
@@ -65,11 +67,11 @@ func TestRefused(t *testing.T) {
 		}, codes.Aborted, "volume is on n"},
 		"data away": {func(c *cluster, n, _ *Manager, id string) {
 			// The disk is not there, or not mounted here.
-			if err := os.Rename(filepath.Join(c.root, "n/data"), filepath.Join(c.root, "n/gone")); err != nil {
+			if err := os.Rename(c.pool("n"), c.pool("n")+".gone"); err != nil {
 				c.Fatal(err)
 			}
 			c.Cleanup(func() {
-				if err := os.Rename(filepath.Join(c.root, "n/gone"), filepath.Join(c.root, "n/data")); err != nil {
+				if err := os.Rename(c.pool("n")+".gone", c.pool("n")); err != nil {
 					c.Error(err)
 				}
 			})
@@ -78,24 +80,24 @@ func TestRefused(t *testing.T) {
 			stage(c, n, id)
 			c.off = []string{"n"} // says who put it out of service, wrongly
 			m.Store.Fault = func(step string) {
-				if step == "after copying" {
-					dir := filepath.Join(c.root, "n/data", id)
+				if step == "copied data" {
+					dir := filepath.Join(c.pool("n"), id)
 					if err := os.WriteFile(filepath.Join(dir, "folder/file"), []byte("first, and more"), 0o640); err != nil {
 						c.Error(err)
 					}
 				}
 			}
 		}, codes.FailedPrecondition, "still being written"},
-		"no controller half": {func(_ *cluster, _, m *Manager, _ string) { m.Placement = nil }, codes.Unavailable, "no controller half"},
+		"no API server": {func(c *cluster, _, _ *Manager, _ string) { c.away = true }, codes.Unavailable, "away"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, map[string]int64{"n": 10, "m": 2})
 			n, m := c.start("n"), c.start("m")
-			v := c.volume(n, 1)
+			v := c.volume(n)
 			c.release(v.ID)
 			test.prepare(c, n, m, v.ID)
 			before := c.left(m)
-			_, err := m.Acquire(t.Context(), v.ID, "/stage")
+			err := m.Acquire(t.Context(), v.ID, c.path)
 			c.expect(err, test.code, test.text)
 			if got := c.data(m, v.ID); got != "none" || c.left(m) != before {
 				t.Errorf("new node: %s, %d are left; expected %d", got, c.left(m), before)
@@ -107,45 +109,34 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestNotMounted checks that a node does not keep a volume that it could not mount, and
-// that the other copy has not become an old one.
+// TestNotMounted checks that a node does not keep a volume that it could not mount.
 func TestNotMounted(t *testing.T) {
-	for _, copies := range []int{1, 2} {
-		c := newCluster(t, map[string]int64{"n": 10, "m": 10})
-		n, m := c.start("n"), c.start("m")
-		v := c.volume(n, copies)
-		n.Backing = broken{}
-		_, err := n.Acquire(t.Context(), v.ID, "/stage")
-		c.expect(err, codes.Internal, "broken")
-		if copies > 1 {
-			own, ownErr := n.Get(v.ID)
-			other, err := m.Get(v.ID)
-			if ownErr != nil || err != nil || own.Generation != other.Generation {
-				t.Errorf("copies: %v, %v and %v, %v", own, ownErr, other, err)
-			}
-		}
-		c.release(v.ID)
-		_, err = m.Acquire(t.Context(), v.ID, "/stage")
-		c.expect(err, codes.OK, "")
-	}
+	c := newCluster(t, map[string]int64{"n": 10, "m": 10})
+	n, m := c.start("n"), c.start("m")
+	v := c.volume(n)
+	n.Mounter = broken{n.Mounter}
+	c.expect(n.Acquire(t.Context(), v.ID, c.path), codes.Internal, "broken")
+	c.release(v.ID)
+	c.expect(m.Acquire(t.Context(), v.ID, c.path), codes.OK, "")
 }
 
 // TestOldCopyIsKept checks that the old copy is given up only after the new one serves.
 func TestOldCopyIsKept(t *testing.T) {
 	c := newCluster(t, map[string]int64{"n": 10, "m": 10})
 	n, m := c.start("n"), c.start("m")
-	v := c.volume(n, 1)
+	v := c.volume(n)
 	c.release(v.ID)
-	m.Backing = broken{}
-	_, err := m.Acquire(t.Context(), v.ID, "/stage")
+	mounter := m.Mounter
+	m.Mounter = broken{mounter}
+	err := m.Acquire(t.Context(), v.ID, c.path)
 	c.expect(err, codes.Internal, "broken")
 	if got := c.data(n, v.ID); got != "ready first" {
 		t.Errorf("old copy before the new one serves: %s", got)
 	}
-	m.Backing = unmounted{}
-	_, err = m.Acquire(t.Context(), v.ID, "/stage")
+	m.Mounter = mounter
+	err = m.Acquire(t.Context(), v.ID, c.path)
 	c.expect(err, codes.OK, "")
-	if got := c.data(n, v.ID); got != "moved" {
+	if got := c.data(n, v.ID); got != "none" {
 		t.Errorf("old copy after that: %s", got)
 	}
 }
@@ -155,14 +146,14 @@ func TestOldCopyIsKept(t *testing.T) {
 func TestFence(t *testing.T) {
 	c := newCluster(t, map[string]int64{"n": 10, "m": 10})
 	n, m := c.start("n"), c.start("m")
-	v := c.volume(n, 1)
+	v := c.volume(n)
 	c.release(v.ID)
 	if err := m.copyHere(t.Context(), v.ID); err != nil {
 		t.Fatal(err)
 	}
 	c.away = true
 	for _, manager := range []*Manager{m, n} {
-		_, err := manager.Acquire(t.Context(), v.ID, "/stage")
+		err := manager.Acquire(t.Context(), v.ID, c.path)
 		c.expect(err, codes.Unavailable, "")
 	}
 	if got := c.data(n, v.ID) + ", " + c.data(m, v.ID); got != "ready first, rebuilt first" || c.left(m) != 9 {
@@ -179,23 +170,23 @@ func TestFence(t *testing.T) {
 	if _, err := m.Store.Reserve(leftover); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(c.root, "m/data", v.ID), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(c.pool("m"), v.ID), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	_, err = m.Acquire(t.Context(), v.ID, "/stage")
+	err = m.Acquire(t.Context(), v.ID, c.path)
 	c.expect(err, codes.Aborted, "volume is on n")
 	// Then for the new one, which must not serve what it copied before.
 	c.release(v.ID)
 	if _, err := m.Store.Reserve(leftover); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Acquire(t.Context(), v.ID, "/stage"); err != nil {
+	if err := m.Acquire(t.Context(), v.ID, c.path); err != nil {
 		t.Fatal(err)
 	}
 	if got := c.data(m, v.ID); got != "ready second" {
 		t.Errorf("new node: %s", got)
 	}
-	_, err = n.Acquire(t.Context(), v.ID, "/stage")
+	err = n.Acquire(t.Context(), v.ID, c.path)
 	c.expect(err, codes.Aborted, "volume is on m")
 }
 
@@ -204,13 +195,13 @@ func TestFence(t *testing.T) {
 func TestUnfencedIsServed(t *testing.T) {
 	c := newCluster(t, map[string]int64{"n": 10})
 	n := c.start("n")
-	v := c.volume(n, 1)
+	v := c.volume(n)
 	c.away = true
-	_, err := n.Acquire(t.Context(), v.ID, "/stage")
+	err := n.Acquire(t.Context(), v.ID, c.path)
 	c.expect(err, codes.OK, "")
-	c.expect(n.Release(t.Context(), v.ID, nothing), codes.OK, "")
+	c.expect(n.Release(t.Context(), v.ID, c.path), codes.OK, "")
 	c.away, c.named[v.ID] = false, "m"
-	_, err = n.Acquire(t.Context(), v.ID, "/stage")
+	err = n.Acquire(t.Context(), v.ID, c.path)
 	c.expect(err, codes.Aborted, "volume is on m")
 }
 
@@ -218,68 +209,18 @@ func TestUnfencedIsServed(t *testing.T) {
 func TestNodeOff(t *testing.T) {
 	c := newCluster(t, map[string]int64{"n": 10, "m": 10})
 	n, m := c.start("n"), c.start("m")
-	v := c.volume(n, 1)
-	if _, err := n.Acquire(t.Context(), v.ID, "/stage"); err != nil {
+	v := c.volume(n)
+	if err := n.Acquire(t.Context(), v.ID, c.path); err != nil {
 		t.Fatal(err)
 	}
 	c.release(v.ID)
 	c.off = []string{"n"}
-	_, err := m.Acquire(t.Context(), v.ID, "/stage")
+	err := m.Acquire(t.Context(), v.ID, c.path)
 	c.expect(err, codes.OK, "")
-	if got := c.data(n, v.ID) + ", " + c.data(m, v.ID); got != "moved, ready first" {
+	if got := c.data(n, v.ID) + ", " + c.data(m, v.ID); got != "none, ready first" {
 		t.Error(got)
 	}
-	c.expect(n.Release(t.Context(), v.ID, nothing), codes.OK, "") // it was not off
-}
-
-// TestRebuildKilled kills the new node's driver at each step. Before it has the volume,
-// the old node can serve it; in any case, one of both has all data, and the call can be
-// repeated.
-func TestRebuildKilled(t *testing.T) {
-	for _, goOn := range []string{"m", "n"} {
-		steps := 0
-		for step := 1; ; step++ {
-			c := newCluster(t, map[string]int64{"n": 10, "m": 10})
-			n, m := c.start("n"), c.start("m")
-			v := c.volume(n, 1)
-			c.release(v.ID)
-			died := killAt(step, m, func() {
-				err := m.copyHere(t.Context(), v.ID)
-				if err == nil {
-					_, err = m.serve(t.Context(), v.ID, "/stage", nil)
-				}
-				c.expect(err, codes.OK, "")
-			})
-			n, m = c.start("n"), c.start("m")
-			if v, err := m.Store.Get(v.ID); err == nil && v.State == pool.Rebuilding {
-				t.Errorf("killed at step %d: half a copy takes room", step)
-			}
-			if goOn == "n" && c.named[v.ID] == "m" {
-				_, err := n.Acquire(t.Context(), v.ID, "/stage")
-				if err == nil {
-					t.Errorf("killed at step %d: the old node serves what is on the new one", step)
-				}
-			} else {
-				next := map[string]*Manager{"n": n, "m": m}[goOn]
-				if _, err := next.Acquire(t.Context(), v.ID, "/stage"); err != nil {
-					t.Errorf("killed at step %d: %s goes on: %v", step, goOn, err)
-				}
-				if got := c.data(next, v.ID); got != "ready first" {
-					t.Errorf("killed at step %d: %s has %s", step, goOn, got)
-				}
-				if left := c.left(n) + c.left(m); left != 19 {
-					t.Errorf("killed at step %d: %d are left; expected 19", step, left)
-				}
-			}
-			if !died {
-				break
-			}
-			steps++
-		}
-		if steps < 15 {
-			t.Errorf("%d steps were found; expected at least 15", steps)
-		}
-	}
+	c.expect(n.Release(t.Context(), v.ID, c.path), codes.OK, "") // it was not off
 }
 
 // TestCommit checks the last look before a copy is opened for writing.
@@ -314,16 +255,16 @@ func TestCommit(t *testing.T) {
 					}
 				}
 			}
-			v, err := m.commit(id, "/stage", 7, []replica{{store: n.Store}})
+			v, err := m.commit(id, c.path, 7, []replica{{store: n.Store}})
 			c.expect(err, test.code, "")
-			if err == nil && (v.State != pool.Ready || v.Generation != 8 || v.StagedAt != "/stage") {
+			if err == nil && (v.State != pool.Ready || v.Generation != 8 || v.StagedAt != c.path) {
 				t.Errorf("got %v", v)
 			}
 		})
 	}
 }
 
-// TestAtOnce lets all nodes ask for a volume at once, without a controller half that
+// TestAtOnce lets all nodes ask for a volume at once, without an API server that
 // decides. At most one may have it.
 func TestAtOnce(t *testing.T) {
 	names := []string{"n", "m", "o"}
@@ -333,7 +274,7 @@ func TestAtOnce(t *testing.T) {
 		for i, name := range names {
 			managers[i] = c.start(name)
 		}
-		v := c.volume(managers[0], 1)
+		v := c.volume(managers[0])
 		for _, m := range managers {
 			m.Placement = agrees{}
 		}
@@ -345,7 +286,7 @@ func TestAtOnce(t *testing.T) {
 		for i, m := range managers {
 			wg.Go(func() {
 				for range 5 {
-					if _, err := m.Acquire(t.Context(), v.ID, "/stage"); err == nil {
+					if err := m.Acquire(t.Context(), v.ID, c.path); err == nil {
 						mutex.Lock()
 						served = append(served, names[i])
 						mutex.Unlock()
@@ -370,75 +311,29 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// agrees is a controller half that always agrees.
+// agrees is one that always agrees.
 type agrees struct{}
 
-func (agrees) Fence(context.Context, string, string) error {
+func (agrees) CheckOff(context.Context, string) error {
 	return status.Error(codes.FailedPrecondition, "no node is off")
 }
-func (agrees) Ask(context.Context, Question, string, string) error { return nil }
-
-// TestCopies uses a volume with two copies on one node and then on the other.
-func TestCopies(t *testing.T) {
-	c := newCluster(t, map[string]int64{"n": 10, "m": 1})
-	n, m := c.start("n"), c.start("m")
-	v := c.volume(n, 2)
-	if got := c.data(m, v.ID); got != "ready first" {
-		t.Errorf("after it was unstaged, the copy is: %s", got)
-	}
-	if _, err := n.Acquire(t.Context(), v.ID, "/stage"); err != nil {
-		t.Fatal(err)
-	}
-	c.release(v.ID)
-	_, err := m.Acquire(t.Context(), v.ID, "/stage")
-	c.expect(err, codes.FailedPrecondition, "still staged on node n")
-
-	// The node with the data is off, and its copy is newer.
-	if err := os.WriteFile(filepath.Join(c.root, "n/data", v.ID, "folder/file"), []byte("second"), 0o640); err != nil {
-		t.Fatal(err)
-	}
-	c.off = []string{"n"}
-	if _, err := m.Acquire(t.Context(), v.ID, "/stage"); err != nil {
-		t.Fatal(err)
-	}
-	if got := c.data(n, v.ID) + ", " + c.data(m, v.ID); got != "ready second, ready second" || c.left(m) != 0 {
-		t.Errorf("copies: %s", got)
-	}
-	if got, err := n.Store.Get(v.ID); err != nil || got.FencedFor != "m" {
-		t.Errorf("the copy that is behind is not fenced: %v, %v", got, err)
-	}
-	_, err = n.Acquire(t.Context(), v.ID, "/stage") // it has been staged all the time
-	c.expect(err, codes.FailedPrecondition, "node m has taken volume")
-	// The books of the other copy cannot be found: it may be newer.
-	c.expect(m.Release(t.Context(), v.ID, nothing), codes.OK, "")
-	if err := os.Rename(filepath.Join(c.root, "n/pools.json"), filepath.Join(c.root, "n/gone")); err != nil {
-		t.Fatal(err)
-	}
-	_, err = m.Acquire(t.Context(), v.ID, "/stage")
-	c.expect(err, codes.Unavailable, "may have newer data")
-}
+func (agrees) Ask(context.Context, Question, pool.Volume, string) error { return nil }
 
 // TestRestartOfNode checks that a node that was restarted does not keep a volume.
 func TestRestartOfNode(t *testing.T) {
 	c := newCluster(t, map[string]int64{"n": 10})
 	n := c.start("n")
-	v := c.volume(n, 1)
-	if _, err := n.Acquire(t.Context(), v.ID, "/stage"); err != nil {
+	v := c.volume(n)
+	if err := n.Acquire(t.Context(), v.ID, c.path); err != nil {
 		t.Fatal(err)
 	}
 	n = c.start("n") // of the driver only
-	if got, err := n.Get(v.ID); err != nil || got.StagedAt != "/stage" {
+	if got, err := n.Get(v.ID); err != nil || got.StagedAt != c.path {
 		t.Errorf("after the driver: %v, %v", got, err)
 	}
-	n, err := New(t.Context(), &Manager{Store: n.Store, Backing: rebooted{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c.mounters["n"] = mount.NewFakeMounter(nil)
+	n = c.start("n")
 	if got, err := n.Get(v.ID); err != nil || got.StagedAt != "" {
 		t.Errorf("after the node: %v, %v", got, err)
 	}
 }
-
-type rebooted struct{ unmounted }
-
-func (rebooted) IsMounted(string) (bool, error) { return false, nil }

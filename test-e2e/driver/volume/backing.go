@@ -6,136 +6,114 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"k8s.io/mount-utils"
 	"k8s.io/utils/exec"
+
+	"capacityv2.internal/test-e2e/driver/pool"
 )
 
-// Backing is what volumes are made of.
+// Backing is what volumes are made of. The data of a volume is in a folder.
 type Backing interface {
-	// Prepare makes the data of a volume in its folder as large as the volume.
-	Prepare(dir string, bytes int64) error
-	// Mount mounts the data in a folder at a path, unless it is.
-	Mount(dir, path string, options []string) error
-	// Grow makes the file system at a path as large as the data.
-	Grow(path string) error
-	// Usage returns how many bytes the files at a path have and how many they can have,
-	// for a volume of a size.
-	Usage(path string, size int64) (used, available int64, err error)
-	// IsMounted checks whether something is mounted at a path.
-	IsMounted(path string) (bool, error)
+	// HasBlock tells whether volumes can be devices.
+	HasBlock() bool
+	// Make makes the data of a new volume, or of a copy whose holes are not allocated. It can be
+	// repeated.
+	Make(v pool.Volume, format bool) error
+	// Attach returns what is to be mounted, as what, and with which options. It can be
+	// repeated.
+	Attach(v pool.Volume) (source, fsType string, options []string, err error)
+	// Detach undoes Attach, or has it undone when the volume is unmounted.
+	Detach(v pool.Volume) error
 }
 
 // Folders are volumes that are folders. Nothing keeps a pod from writing more than the
 // size; the books are what bounds a pool. They need nothing but bind mounts.
-type Folders struct{ Mounter mount.Interface }
+type Folders struct{}
 
-// Prepare does nothing: a folder has no size.
-func (Folders) Prepare(string, int64) error { return nil }
+// HasBlock returns false: a folder is no device.
+func (Folders) HasBlock() bool { return false }
 
-// Mount binds the folder to the path.
-func (b Folders) Mount(dir, path string, options []string) error {
-	return mountOnce(b.Mounter, path, func() error { return b.Mounter.Mount(dir, path, "", append([]string{"bind"}, options...)) })
+// Make makes the folder.
+func (Folders) Make(v pool.Volume, _ bool) error {
+	if err := os.MkdirAll(v.Path, 0o777); err != nil {
+		return err
+	}
+	return os.Chmod(v.Path, 0o777) // whatever the umask: a pod may run as any user
 }
 
-// Grow does nothing.
-func (Folders) Grow(string) error { return nil }
-
-// Usage counts what the files take on disk. Files that a pod deletes meanwhile do not
-// count.
-func (Folders) Usage(path string, size int64) (used, available int64, err error) {
-	err = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		info, err := entry.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		used += info.Sys().(*syscall.Stat_t).Blocks * 512
-		return nil
-	})
-	return used, max(size-used, 0), err
+// Attach returns the folder.
+func (Folders) Attach(v pool.Volume) (source, fsType string, options []string, err error) {
+	return v.Path, "", []string{"bind"}, nil
 }
 
-// IsMounted checks whether something is mounted at a path.
-func (b Folders) IsMounted(path string) (bool, error) { return isMounted(b.Mounter, path) }
+// Detach does nothing.
+func (Folders) Detach(pool.Volume) error { return nil }
 
-// Images are volumes that are files with an ext4 file system, on loop devices. Their
-// size is enforced by the file system.
-type Images struct{ Mounter *mount.SafeFormatAndMount }
+// Images are volumes that are files, allocated when they are made, on loop devices. One
+// with a file system has ext4, and is formatted when it is made: never later, because then
+// it may have data.
+type Images struct {
+	// Exec runs mke2fs, and losetup of util-linux.
+	Exec exec.Interface
+}
 
-func image(dir string) string { return filepath.Join(dir, "image") }
+func image(v pool.Volume) string { return filepath.Join(v.Path, "image") }
 
-// Prepare makes a sparse file, or makes it larger.
-func (Images) Prepare(dir string, bytes int64) error {
-	file, err := os.OpenFile(image(dir), os.O_CREATE|os.O_RDWR, 0o600)
+// HasBlock returns true.
+func (Images) HasBlock() bool { return true }
+
+// Make allocates the file, in whole sectors, and formats it. What is zeroed or discarded gives
+// back what was allocated: so that is not left to the kernel, and the file is allocated again.
+func (b Images) Make(v pool.Volume, format bool) error {
+	err := errors.Join(os.MkdirAll(v.Path, 0o700), allocate(v))
+	if err != nil || v.Block || !format {
+		return err
+	}
+	_, err = b.run("mke2fs", "-q", "-F", "-t", "ext4", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", image(v))
+	return errors.Join(err, allocate(v))
+}
+
+func allocate(v pool.Volume) error {
+	file, err := os.OpenFile(image(v), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
-	info, err := file.Stat()
-	if err == nil && info.Size() < bytes {
-		err = file.Truncate(bytes)
-	}
+	const sector = 512
+	err = unix.Fallocate(int(file.Fd()), 0, 0, (v.CapacityBytes+sector-1)/sector*sector)
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// Mount formats the file if it is not formatted, and mounts it. The loop device goes
-// when it is unmounted.
-func (b Images) Mount(dir, path string, options []string) error {
-	return mountOnce(b.Mounter, path, func() error {
-		return b.Mounter.FormatAndMount(image(dir), path, "ext4", append([]string{"loop"}, options...))
-	})
+// Attach attaches a loop device to the file, or finds the one that is attached.
+func (b Images) Attach(v pool.Volume) (source, fsType string, options []string, err error) {
+	device, err := b.run("losetup", "--find", "--show", "--nooverlap", image(v))
+	if v.Block {
+		return device, "", []string{"bind"}, err
+	}
+	return device, "ext4", nil, err
 }
 
-// Grow makes the loop device as large as the file, and the file system as large as the
-// loop device.
-func (b Images) Grow(path string) error {
-	device, _, err := mount.GetDeviceNameFromMount(b.Mounter, path)
-	if err != nil {
-		return err
+// Detach detaches what is attached to the file. A device that is mounted is detached when it
+// is unmounted, whoever does that.
+func (b Images) Detach(v pool.Volume) error {
+	if _, err := os.Stat(image(v)); errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	if out, err := b.Mounter.Exec.Command("losetup", "--set-capacity", device).CombinedOutput(); err != nil {
-		return fmt.Errorf("resize %s: %w: %s", device, err, out)
+	// By its file: nothing else is the same after a restart of the driver.
+	attached, err := b.run("losetup", "--associated", image(v), "--noheadings", "--output", "NAME")
+	for _, device := range strings.Fields(attached) {
+		_, detachErr := b.run("losetup", "--detach", device)
+		err = errors.Join(err, detachErr)
 	}
-	_, err = mount.NewResizeFs(exec.New()).Resize(device, path)
 	return err
 }
 
-// Usage returns what the file system says.
-func (Images) Usage(path string, _ int64) (used, available int64, err error) {
-	var stat unix.Statfs_t
-	err = unix.Statfs(path, &stat)
-	return int64(stat.Blocks-stat.Bfree) * stat.Bsize, int64(stat.Bavail) * stat.Bsize, err
-}
-
-// IsMounted checks whether something is mounted at a path.
-func (b Images) IsMounted(path string) (bool, error) { return isMounted(b.Mounter, path) }
-
-func isMounted(mounter mount.Interface, path string) (bool, error) {
-	mounted, err := mounter.IsMountPoint(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+func (b Images) run(program string, arguments ...string) (string, error) {
+	out, err := b.Exec.Command(program, arguments...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w: %s", program, strings.Join(arguments, " "), err, out)
 	}
-	return mounted, err
-}
-
-func mountOnce(mounter mount.Interface, path string, do func() error) error {
-	mounted, err := isMounted(mounter, path)
-	if err != nil || mounted {
-		return err
-	}
-	if err := os.MkdirAll(path, 0o750); err != nil {
-		return err
-	}
-	return do()
+	return strings.TrimSpace(string(out)), nil
 }

@@ -2,85 +2,92 @@ package volume
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 
 	"capacityv2.internal/test-e2e/driver/pool"
 )
 
 func TestCreate(t *testing.T) {
-	c := newCluster(t, map[string]int64{"n": 10, "m": 3, "o": 2})
+	c := newCluster(t, map[string]int64{"n": 10})
 	n := c.start("n")
-	c.start("m")
-	c.start("o")
 	for _, test := range []struct {
-		name string
-		Request
-		code codes.Code
-		left int64
+		name   string
+		wanted pool.Volume
+		limit  int64
+		code   codes.Code
+		left   int64
 	}{
-		{"new", Request{Name: "a", Bytes: 4 * gi, Copies: 1}, codes.OK, 6},
-		{"repeated", Request{Name: "a", Bytes: 4 * gi, Copies: 1}, codes.OK, 6},
-		{"smaller will do", Request{Name: "a", Bytes: 3 * gi, Copies: 1}, codes.OK, 6},
-		{"too large", Request{Name: "a", Bytes: 3 * gi, LimitBytes: 3 * gi, Copies: 1}, codes.AlreadyExists, 6},
-		{"too small", Request{Name: "a", Bytes: 5 * gi, Copies: 1}, codes.AlreadyExists, 6},
-		{"other pools", Request{Name: "a", Bytes: 4 * gi, Pools: []string{"p"}, Copies: 1}, codes.AlreadyExists, 6},
-		{"no room", Request{Name: "b", Bytes: 7 * gi, Copies: 1}, codes.ResourceExhausted, 6},
-		{"no room for a copy", Request{Name: "b", Bytes: 4 * gi, Copies: 2}, codes.ResourceExhausted, 6},
-		{"copies", Request{Name: "b", Bytes: 2 * gi, Copies: 3}, codes.OK, 4},
-		{"no room after copies", Request{Name: "c", Bytes: 2 * gi, Copies: 2}, codes.ResourceExhausted, 4},
+		{"new", pool.Volume{Name: "a", CapacityBytes: 4 * gi}, 0, codes.OK, 6},
+		{"repeated", pool.Volume{Name: "a", CapacityBytes: 4 * gi}, 0, codes.OK, 6},
+		{"smaller will do", pool.Volume{Name: "a", CapacityBytes: 3 * gi}, 0, codes.OK, 6},
+		{"too large", pool.Volume{Name: "a", CapacityBytes: 3 * gi}, 3 * gi, codes.AlreadyExists, 6},
+		{"too small", pool.Volume{Name: "a", CapacityBytes: 5 * gi}, 0, codes.AlreadyExists, 6},
+		{"other pools", pool.Volume{Name: "a", CapacityBytes: 4 * gi, Pools: []string{"p"}}, 0, codes.AlreadyExists, 6},
+		{"other kind", pool.Volume{Name: "a", CapacityBytes: 4 * gi, Block: true}, 0, codes.AlreadyExists, 6},
+		{"no room", pool.Volume{Name: "b", CapacityBytes: 7 * gi}, 0, codes.ResourceExhausted, 6},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c.T = t
-			v, err := n.Create(t.Context(), test.Request)
+			_, err := n.Create(t.Context(), test.wanted, test.limit)
 			c.expect(err, test.code, "")
 			if left := c.left(n); left != test.left {
 				t.Errorf("%d are left; expected %d", left, test.left)
-			}
-			if err == nil && len(v.Copies) != test.Copies {
-				t.Errorf("copies on %v; expected %d", v.Copies, test.Copies)
 			}
 		})
 	}
 }
 
-// TestCreateKilled kills the driver at each step. Then there is the volume, or nothing:
-// no room is lost, on no node.
-func TestCreateKilled(t *testing.T) {
-	steps := 0
-	for n := 1; ; n++ {
-		c := newCluster(t, map[string]int64{"n": 10, "m": 10})
-		m := c.start("m")
-		request := Request{Name: "v", Bytes: gi, Copies: 2}
-		driver := c.start("n")
-		died := killAt(n, driver, func() { _, err := driver.Create(t.Context(), request); c.expect(err, codes.OK, "") })
+// unmade cannot be made.
+type unmade struct{ Folders }
 
-		driver = c.start("n")
-		v, err := driver.Get(pool.ID("v", "n"))
-		want := int64(10)
-		if err == nil {
-			want = 9
-			if got := c.data(m, v.ID); got != "ready" {
-				t.Errorf("killed at step %d: there is a volume, and its copy is %s", n, got)
+func (unmade) Make(pool.Volume, bool) error { return fmt.Errorf("no disk: %w", unix.ENOSPC) }
+
+// TestCreateRepeated repeats the call in each state of the volume, and has it fail if it does
+// anything. It may only take back what was never a volume.
+func TestCreateRepeated(t *testing.T) {
+	set := func(change func(*pool.Volume)) func(*cluster, *Manager, *Manager, string) {
+		return func(c *cluster, n, _ *Manager, id string) {
+			if _, err := n.Store.Update(id, func(v *pool.Volume) error { change(v); return nil }); err != nil {
+				c.Fatal(err)
 			}
 		}
-		if left := []int64{c.left(driver), c.left(m)}; left[0] != want || left[1] != want {
-			t.Errorf("killed at step %d: %d are left; expected %d", n, left, want)
-		}
-		if _, err := driver.Create(t.Context(), request); err != nil || c.left(driver) != 9 || c.left(m) != 9 {
-			t.Errorf("killed at step %d: repeated: %v", n, err)
-		}
-		if !died {
-			break
-		}
-		steps++
 	}
-	if steps < 10 {
-		t.Errorf("%d steps were found; expected at least 10", steps)
+	for name, test := range map[string]struct {
+		prepare func(c *cluster, n, m *Manager, id string)
+		code    codes.Code
+		want    string // on both nodes
+	}{
+		"creating":      {set(func(v *pool.Volume) { v.State = pool.Creating }), codes.ResourceExhausted, "none, none"},
+		"ready":         {set(func(*pool.Volume) {}), codes.OK, "ready first, none"},
+		"staged":        {set(func(v *pool.Volume) { v.StagedAt = "/stage" }), codes.OK, "ready first, none"},
+		"fenced":        {set(func(v *pool.Volume) { v.FencedFor = "m" }), codes.OK, "ready first, none"},
+		"being deleted": {set(func(v *pool.Volume) { v.FencedFor = pool.Deletion }), codes.Aborted, "ready first, none"},
+		"elsewhere":     {move, codes.Aborted, "none, ready second"},
+		"on its way back": {func(c *cluster, n, m *Manager, id string) {
+			move(c, n, m, id)
+			c.release(id)
+			c.expect(n.copyHere(c.Context(), id), codes.OK, "")
+		}, codes.Aborted, "rebuilt second, ready second"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, map[string]int64{"n": 10, "m": 10})
+			n, m := c.start("n"), c.start("m")
+			v := c.volume(n)
+			test.prepare(c, n, m, v.ID)
+			n.Backing = unmade{}
+			_, err := n.Create(t.Context(), pool.Volume{Name: "v", CapacityBytes: gi}, 0)
+			c.expect(err, test.code, "")
+			if got := c.data(n, v.ID) + ", " + c.data(m, v.ID); got != test.want {
+				t.Errorf("got %s; expected %s", got, test.want)
+			}
+		})
 	}
 }
 
@@ -91,13 +98,13 @@ func TestCreateCancelled(t *testing.T) {
 	n.CreateDelay = time.Hour
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, err := n.Create(ctx, Request{Name: "v", Bytes: gi, Copies: 1})
+	_, err := n.Create(ctx, pool.Volume{Name: "v", CapacityBytes: gi}, 0)
 	c.expect(err, codes.DeadlineExceeded, "")
 	if left := c.left(n); left != 0 {
 		t.Errorf("%d are left before it comes again; expected 0", left)
 	}
 	n.CreateDelay = 0
-	v, err := n.Create(t.Context(), Request{Name: "v", Bytes: gi, Copies: 1})
+	v, err := n.Create(t.Context(), pool.Volume{Name: "v", CapacityBytes: gi}, 0)
 	c.expect(err, codes.OK, "")
 	if v.State != pool.Ready {
 		t.Errorf("volume is %s", v.State)
@@ -105,24 +112,8 @@ func TestCreateCancelled(t *testing.T) {
 	n.CreateDelay = time.Hour // not for one that exists
 	ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err = n.Create(ctx, Request{Name: "v", Bytes: gi, Copies: 1})
+	_, err = n.Create(ctx, pool.Volume{Name: "v", CapacityBytes: gi}, 0)
 	c.expect(err, codes.OK, "")
-}
-
-func TestExpand(t *testing.T) {
-	c := newCluster(t, map[string]int64{"n": 10, "m": 3})
-	n, m := c.start("n"), c.start("m")
-	v := c.volume(n, 2)
-	for _, test := range []struct {
-		bytes, want int64
-		code        codes.Code
-	}{{2, 2, codes.OK}, {1, 2, codes.OK}, {4, 2, codes.ResourceExhausted}, {3, 3, codes.OK}} {
-		_, err := n.Expand(t.Context(), v.ID, test.bytes*gi)
-		c.expect(err, test.code, "")
-		if left := []int64{c.left(n), c.left(m)}; left[0] != 10-test.want || left[1] != 3-test.want {
-			t.Errorf("to %d: %d are left; expected a volume of %d", test.bytes, left, test.want)
-		}
-	}
 }
 
 // TestDelete checks which node deletes a volume: the one that has it, and no other.
@@ -138,19 +129,19 @@ func TestDelete(t *testing.T) {
 		"where it went":     {prepare: move, on: "m"},
 		"with new disks": {prepare: func(c *cluster, n, m *Manager, id string) {
 			move(c, n, m, id)
-			if err := os.Remove(filepath.Join(c.root, "n/volumes", id+".json")); err != nil {
+			if err := os.Remove(filepath.Join(c.root, "books/n", id+".json")); err != nil && !os.IsNotExist(err) {
 				c.Fatal(err)
 			}
 		}, on: "n", code: codes.FailedPrecondition},
 		"while staged": {prepare: func(c *cluster, n, _ *Manager, id string) {
-			_, err := n.Acquire(c.Context(), id, "/stage")
+			err := n.Acquire(c.Context(), id, c.path)
 			c.expect(err, codes.OK, "")
 		}, on: "n", code: codes.FailedPrecondition},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, map[string]int64{"n": 10, "m": 10})
 			nodes := map[string]*Manager{"n": c.start("n"), "m": c.start("m")}
-			v := c.volume(nodes["n"], 1)
+			v := c.volume(nodes["n"])
 			if test.prepare != nil {
 				test.prepare(c, nodes["n"], nodes["m"], v.ID)
 			}
@@ -172,34 +163,99 @@ func TestDelete(t *testing.T) {
 	c.expect(c.start("n").Delete(t.Context(), pool.ID("never", "n")), codes.OK, "")
 }
 
-// TestDeleteKilled kills the driver at each step. After a restart, there is the volume
-// with its data, or nothing that takes room.
-func TestDeleteKilled(t *testing.T) {
-	steps := 0
-	for step := 1; ; step++ {
-		c := newCluster(t, map[string]int64{"n": 10, "m": 10})
-		c.start("m")
-		n := c.start("n")
-		v := c.volume(n, 2)
-		died := killAt(step, n, func() { c.expect(n.Delete(t.Context(), v.ID), codes.OK, "") })
-		n, m := c.start("n"), c.start("m")
-		for _, driver := range []*Manager{n, m} {
-			if got, left := c.data(driver, v.ID), c.left(driver); (got != "ready first" || left != 9) && left != 10 {
-				t.Errorf("killed at step %d: %s has %s, and %d are left", step, driver.Store.Node, got, left)
+// meanwhile does something else when a node asks for its place.
+type meanwhile struct {
+	Placement
+	do func()
+}
+
+func (w meanwhile) Ask(ctx context.Context, question Question, v pool.Volume, node string) error {
+	err := w.Placement.Ask(ctx, question, v, node)
+	if question == Place {
+		w.do()
+	}
+	return err
+}
+
+// TestDeleteOrStage has node n delete a volume while node m takes it over. Not both may
+// succeed.
+func TestDeleteOrStage(t *testing.T) {
+	for name, meet := range map[string]func(c *cluster, n, m *Manager, id string) (staged, deleted error){
+		"deleted while it is staged": func(c *cluster, n, m *Manager, id string) (staged, deleted error) {
+			m.Placement = meanwhile{c, func() { deleted = n.Delete(c.Context(), id) }}
+			staged = m.Acquire(c.Context(), id, c.path)
+			return staged, deleted
+		},
+		"staged while it is deleted": func(c *cluster, n, m *Manager, id string) (staged, deleted error) {
+			asked := false
+			n.Store.Fault = func(step string) {
+				if step == "remove data" && !asked {
+					asked = true
+					staged = m.Acquire(c.Context(), id, c.path)
+				}
 			}
+			deleted = n.Delete(c.Context(), id)
+			return staged, deleted
+		},
+		"deleted after it was staged": func(c *cluster, n, m *Manager, id string) (staged, deleted error) {
+			staged = m.serve(c.Context(), id, c.path, nil)
+			return staged, n.Delete(c.Context(), id)
+		},
+		"deleted while it is copied": func(c *cluster, n, m *Manager, id string) (staged, deleted error) {
+			m.Store.Fault = func(step string) {
+				if step == "copied data" {
+					deleted = n.Delete(c.Context(), id)
+				}
+			}
+			c.expect(m.Store.Discard(mustGet(c, m, id)), codes.OK, "")
+			return m.Acquire(c.Context(), id, c.path), deleted
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, map[string]int64{"n": 10, "m": 10})
+			n, m := c.start("n"), c.start("m")
+			v := c.volume(n)
+			c.release(v.ID)
+			c.expect(m.copyHere(t.Context(), v.ID), codes.OK, "")
+			staged, deleted := meet(c, n, m, v.ID)
+			if (staged == nil) == (deleted == nil) {
+				t.Errorf("staged: %v; deleted: %v; expected one of both", staged, deleted)
+			}
+			if got := c.data(m, v.ID); staged == nil && got != "ready first" {
+				t.Errorf("node m has staged %s", got)
+			}
+			if deleted == nil && c.data(n, v.ID) != "none" {
+				t.Errorf("node n has %s", c.data(n, v.ID))
+			}
+		})
+	}
+}
+
+// TestDeletionBegun asks for a volume that a driver had begun to delete when it was killed.
+func TestDeletionBegun(t *testing.T) {
+	for _, on := range []string{"n", "m"} {
+		c := newCluster(t, map[string]int64{"n": 10, "m": 10})
+		n, m := c.start("n"), c.start("m")
+		v := c.volume(n)
+		c.release(v.ID)
+		if _, err := n.Store.Update(v.ID, func(v *pool.Volume) error { v.FencedFor = pool.Deletion; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		c.expect(map[string]*Manager{"n": n, "m": m}[on].Acquire(t.Context(), v.ID, c.path), codes.Aborted, "being deleted")
+		if c.left(m) != 10 {
+			t.Errorf("node m has %s", c.data(m, v.ID))
 		}
 		c.expect(n.Delete(t.Context(), v.ID), codes.OK, "")
-		if left := c.left(n) + c.left(m); left != 20 {
-			t.Errorf("killed at step %d: %d are left after it was repeated; expected 20", step, left)
-		}
-		if !died {
-			break
-		}
-		steps++
 	}
-	if steps < 10 {
-		t.Errorf("%d steps were found; expected at least 10", steps)
+}
+
+func mustGet(c *cluster, m *Manager, id string) pool.Volume {
+	c.Helper()
+	v, err := m.Store.Get(id)
+	if err != nil {
+		c.Fatal(err)
 	}
+	return v
 }
 
 func move(c *cluster, _, m *Manager, id string) {

@@ -15,17 +15,25 @@ import (
 	"google.golang.org/grpc/status"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/mount-utils"
 
 	"capacityv2.internal/test-e2e/driver/pool"
 )
 
 const gi = 1 << 30
 
-// cluster is a folder with the books of some nodes, and a controller half.
+// cluster is a folder with the books and pools of some nodes, and what an API server knows.
 type cluster struct {
 	*testing.T
-	root  string
+	root string
+	// path is where volumes are staged, on each node.
+	path string
+	// paths are where they are staged with real mounts, by nodes.
+	paths map[string]string
 	sizes map[string]int64
+	// backing and mounters, by nodes, survive the driver.
+	backing  Backing
+	mounters map[string]mount.Interface
 
 	mutex sync.Mutex
 	// named is the node in the node affinity, by volumes. None: it is unset. sent is where
@@ -37,35 +45,43 @@ type cluster struct {
 }
 
 func newCluster(t *testing.T, sizes map[string]int64) *cluster {
-	return &cluster{T: t, root: t.TempDir(), sizes: sizes, named: map[string]string{}, sent: map[string]string{}, begun: map[string]string{}}
+	root := t.TempDir()
+	c := &cluster{T: t, root: root, path: filepath.Join(root, "stage"), sizes: sizes, backing: Folders{}, mounters: map[string]mount.Interface{},
+		named: map[string]string{}, sent: map[string]string{}, begun: map[string]string{}}
+	for node := range sizes {
+		c.mounters[node] = mount.NewFakeMounter(nil)
+	}
+	return c
 }
 
 // start starts the driver of a node, or starts it again.
 func (c *cluster) start(node string) *Manager {
 	c.Helper()
-	store, err := pool.Create(c.root, node, []pool.Pool{{
-		Name: "p", Path: filepath.Join(c.root, node, "data"), Size: *resource.NewQuantity(c.sizes[node]*gi, resource.BinarySI),
-	}})
+	store, err := pool.Create(c.root, node, []pool.Pool{{Name: "p", Size: *resource.NewQuantity(c.sizes[node]*gi, resource.BinarySI)}})
 	if err != nil {
 		c.Fatal(err)
 	}
-	m, err := New(c.Context(), &Manager{Store: store, Backing: unmounted{}, Placement: c})
+	m, err := New(c.Context(), &Manager{Store: store, Backing: c.backing, Mounter: c.mounters[node], Placement: c})
 	if err != nil {
 		c.Fatal(err)
 	}
 	return m
 }
 
-func (c *cluster) Fence(_ context.Context, _, node string) error {
+// pool returns the folder of a pool.
+func (c *cluster) pool(node string) string { return filepath.Join(c.root, "pools", node, "p") }
+
+func (c *cluster) CheckOff(_ context.Context, node string) error {
 	if slices.Contains(c.off, node) {
 		return nil
 	}
 	return status.Errorf(codes.FailedPrecondition, "node %s may run", node)
 }
 
-func (c *cluster) Ask(_ context.Context, question Question, volume, node string) error {
+func (c *cluster) Ask(_ context.Context, question Question, v pool.Volume, node string) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
+	volume := v.ID
 	named, sent := c.named[volume], c.sent[volume]
 	switch {
 	case c.away:
@@ -93,22 +109,15 @@ func (c *cluster) release(volume string) {
 	delete(c.named, volume)
 }
 
-// unmounted are folders that get mounted nowhere.
-type unmounted struct{ Folders }
+// broken mounts nothing.
+type broken struct{ mount.Interface }
 
-func (unmounted) Mount(string, string, []string) error { return nil }
-func (unmounted) IsMounted(string) (bool, error)       { return true, nil }
-
-// broken are folders that cannot be mounted.
-type broken struct{ Folders }
-
-func (broken) Mount(string, string, []string) error { return errors.New("broken") }
-func (broken) IsMounted(string) (bool, error)       { return false, nil }
+func (broken) Mount(string, string, string, []string) error { return errors.New("broken") }
 
 // volume creates one with data, as if it had been used on a node.
-func (c *cluster) volume(m *Manager, copies int) pool.Volume {
+func (c *cluster) volume(m *Manager) pool.Volume {
 	c.Helper()
-	v, err := m.Create(c.Context(), Request{Name: "v", Bytes: gi, Copies: copies})
+	v, err := m.Create(c.Context(), pool.Volume{Name: "v", CapacityBytes: gi}, 0)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -119,10 +128,14 @@ func (c *cluster) volume(m *Manager, copies int) pool.Volume {
 // write stages a volume, writes a file, and unstages it.
 func (c *cluster) write(m *Manager, id, content string) {
 	c.Helper()
-	dir, err := m.Acquire(c.Context(), id, "/stage")
+	if err := m.Acquire(c.Context(), id, c.path); err != nil {
+		c.Fatal(err)
+	}
+	v, err := m.Get(id)
 	if err != nil {
 		c.Fatal(err)
 	}
+	dir := v.Path
 	if err := os.MkdirAll(filepath.Join(dir, "folder"), 0o755); err != nil {
 		c.Fatal(err)
 	}
@@ -133,13 +146,10 @@ func (c *cluster) write(m *Manager, id, content string) {
 	if err := os.Symlink("folder/file", filepath.Join(dir, "link")); err != nil {
 		c.Fatal(err)
 	}
-	if err := m.Release(c.Context(), id, nothing); err != nil {
+	if err := m.Release(c.Context(), id, c.path); err != nil {
 		c.Fatal(err)
 	}
 }
-
-// nothing unmounts nothing.
-func nothing() error { return nil }
 
 // data returns what a node has of a volume: state, and content of the file.
 func (c *cluster) data(m *Manager, id string) string {
@@ -148,11 +158,7 @@ func (c *cluster) data(m *Manager, id string) string {
 	if err != nil {
 		return "none"
 	}
-	dir, err := m.Store.DataDir(v)
-	if err != nil {
-		return string(v.State)
-	}
-	content, err := os.ReadFile(filepath.Join(dir, "link"))
+	content, err := os.ReadFile(filepath.Join(v.Path, "link"))
 	if err != nil {
 		return string(v.State)
 	}
@@ -173,27 +179,4 @@ func (c *cluster) expect(err error, code codes.Code, text string) {
 	if status.Code(err) != code || err != nil && !strings.Contains(err.Error(), text) {
 		c.Errorf("got error %v; expected %s with %q", err, code, text)
 	}
-}
-
-type killed struct{}
-
-// killAt ends what is done at the nth step of a driver, as kill -9 would, or returns
-// false if it has fewer steps.
-func killAt(n int, m *Manager, do func()) (died bool) {
-	m.Store.Fault = func(string) {
-		if n--; n == 0 {
-			panic(killed{})
-		}
-	}
-	defer func() {
-		m.Store.Fault = nil
-		if r := recover(); r != nil {
-			if _, ok := r.(killed); !ok {
-				panic(r)
-			}
-			died = true
-		}
-	}()
-	do()
-	return false
 }

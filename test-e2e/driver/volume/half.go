@@ -23,31 +23,18 @@ func (m *Manager) drop(ctx context.Context, v pool.Volume) error {
 	if !isHalf(v) {
 		return nil
 	}
-	err := m.ask(ctx, Drop, v.ID)
+	err := m.ask(ctx, Drop, v)
 	switch {
 	case v.State == pool.Rebuilding, err == nil:
-		return m.discardHalf(v)
+		return m.Store.Discard(v)
 	case status.Code(err) == codes.FailedPrecondition:
 		return nil
 	}
 	return err
 }
 
-func (m *Manager) discardHalf(v pool.Volume) error {
-	if err := m.Store.Discard(v.ID, true); err != nil {
-		return err
-	}
-	// The volume may have been deleted meanwhile, and the copy been made after that.
-	dir, err := m.Store.DataDir(v)
-	if err != nil {
-		return err
-	}
-	return os.RemoveAll(dir)
-}
-
 // Sweep removes half copies, and old ones of other nodes, for which the call that would have
-// removed them was lost. It tells the controller half which copies this node has: it may
-// have come back.
+// removed them was lost. It shows which copies this node has: it may have come back.
 func (m *Manager) Sweep(ctx context.Context) {
 	volumes, err := m.Store.Volumes()
 	for _, v := range volumes {
@@ -73,21 +60,17 @@ func (m *Manager) sweep(ctx context.Context, id string) error {
 	isHere := newestErr == nil && m.isHere(own, newest)
 	switch {
 	case own.State == pool.Rebuilding, own.State == pool.Rebuilt && newestErr == nil && !isHere:
-		return m.discardHalf(*own)
+		return m.Store.Discard(*own)
 	case own.State == pool.Rebuilt && isHere:
 		// It is the volume if the claim is still meant to be here.
-		if err = m.ask(ctx, Place, id); status.Code(err) == codes.Aborted {
-			return m.discardHalf(*own)
+		if err = m.ask(ctx, Place, *own); status.Code(err) == codes.Aborted {
+			return m.Store.Discard(*own)
 		}
-	case own.HasData() && isHere && own.StagedAt != "":
+	case own.State == pool.Ready && isHere && own.StagedAt != "":
 		m.giveUp(ctx, *own, others)
-	case own.HasData() && isHere:
-		var dir string
-		if dir, err = m.Store.DataDir(*own); err == nil {
-			_, err = os.Stat(dir)
-		}
-		if err == nil {
-			err = m.ask(ctx, Show, id)
+	case own.State == pool.Ready && isHere:
+		if _, err = os.Stat(own.Path); err == nil {
+			err = m.ask(ctx, Show, *own)
 		}
 	}
 	if status.Code(err) == codes.Unavailable {

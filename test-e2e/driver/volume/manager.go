@@ -3,32 +3,31 @@ package volume
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"k8s.io/klog/v2"
+	"k8s.io/mount-utils"
 	"k8s.io/utils/keymutex"
 
 	"capacityv2.internal/test-e2e/driver/pool"
 )
 
-// Placement is what a node asks the controller half for, which knows the nodes and
-// writes the PersistentVolumes.
+// Placement is what a node asks the PersistentVolumes for, and what it says about them.
 type Placement interface {
-	// Fence returns no error if a node cannot write any more to what it has staged,
+	// CheckOff returns no error if a node cannot write any more to what it has staged,
 	// because it is off.
-	Fence(ctx context.Context, volume, node string) error
+	CheckOff(ctx context.Context, node string) error
 	// Ask returns no error if a node may do what it asks for, Aborted if the volume is or
 	// was sent elsewhere, and Unavailable if that cannot be told.
-	Ask(ctx context.Context, question Question, volume, node string) error
+	Ask(ctx context.Context, question Question, v pool.Volume, node string) error
 }
 
-// Question is what a node asks the controller half about a volume.
+// Question is what a node asks about a volume.
 type Question string
 
 const (
@@ -41,8 +40,6 @@ const (
 	Show Question = "show"
 	// Drop: may the node remove its copy? FailedPrecondition if the node affinity names it.
 	Drop Question = "drop"
-	// QuestionKey has the question in the volume context of a ControllerPublishVolume call.
-	QuestionKey = "question"
 )
 
 // Manager manages the volumes of one node. All of its errors have a gRPC status.
@@ -51,7 +48,9 @@ type Manager struct {
 	Store *pool.Store
 	// Backing is what volumes are made of.
 	Backing Backing
-	// Placement is nil without a controller half. Then nothing is rebuilt.
+	// Mounter mounts them.
+	Mounter mount.Interface
+	// Placement is what the API server says.
 	Placement Placement
 	// CreateDelay makes the creation of a volume take longer, for tests.
 	CreateDelay time.Duration
@@ -72,41 +71,20 @@ func New(ctx context.Context, m *Manager) (*Manager, error) {
 
 func (m *Manager) recover(ctx context.Context) error {
 	volumes, err := m.Store.Volumes()
-	if err != nil {
-		return err
-	}
 	for _, v := range volumes {
-		switch {
-		case v.State == pool.Creating && pool.Creator(v.ID) == m.Store.Node:
+		if v.State == pool.Creating || v.State == pool.Rebuilding {
 			// Nobody knows of it. If the call comes again, it starts anew.
-			klog.FromContext(ctx).Info("Removing half-created volume", "volume", v.ID)
-			err = m.discardAll(v.ID)
-		case v.State == pool.Deleting:
-			err = m.Store.Discard(v.ID, false)
-		case v.State == pool.Leaving || v.State == pool.Rebuilding:
-			err = m.Store.Discard(v.ID, true)
-		case v.StagedAt != "":
-			err = m.forgetStage(ctx, v)
+			klog.FromContext(ctx).Info("Removing half a volume", "volume", v.ID)
+			err = errors.Join(err, m.Store.Discard(v))
+			continue
 		}
-		if err != nil {
-			return err
+		mounted, mountedErr := isMounted(m.Mounter, Staged(v, v.StagedAt))
+		err = errors.Join(err, mountedErr)
+		if v.StagedAt != "" && !mounted && mountedErr == nil {
+			klog.FromContext(ctx).Info("Volume is not staged any more", "volume", v.ID, "path", v.StagedAt)
+			err = errors.Join(err, m.release(ctx, v.ID, v.StagedAt))
 		}
 	}
-	return nil
-}
-
-// forgetStage notes that a volume is not staged any more, if the node has been
-// restarted.
-func (m *Manager) forgetStage(ctx context.Context, v pool.Volume) error {
-	mounted, err := m.Backing.IsMounted(v.StagedAt)
-	if err != nil || mounted {
-		return err
-	}
-	klog.FromContext(ctx).Info("Volume is not staged any more", "volume", v.ID, "path", v.StagedAt)
-	_, err = m.Store.Update(v.ID, func(v *pool.Volume) error {
-		v.StagedAt = ""
-		return nil
-	})
 	return err
 }
 
@@ -145,30 +123,10 @@ func (m *Manager) find(id string) (own *pool.Volume, others []replica, err error
 // Get returns a volume that this node has.
 func (m *Manager) Get(id string) (pool.Volume, error) {
 	v, err := m.Store.Get(id)
-	if errors.Is(err, pool.ErrNotFound) || err == nil && !v.HasData() {
+	if errors.Is(err, pool.ErrNotFound) || err == nil && v.State != pool.Ready {
 		return v, status.Errorf(codes.NotFound, "volume %s is not on node %s", id, m.Store.Node)
 	}
 	return v, internal(err)
-}
-
-// Volumes returns the volumes that this node has, sorted by ID.
-func (m *Manager) Volumes() ([]pool.Volume, error) {
-	volumes, err := m.Store.Volumes()
-	return slices.DeleteFunc(volumes, func(v pool.Volume) bool { return !v.HasData() }), internal(err)
-}
-
-// discardAll removes a volume from all nodes, from this one last.
-func (m *Manager) discardAll(id string) error {
-	stores, err := m.Store.Others()
-	if err != nil {
-		return err
-	}
-	for _, s := range append(stores, m.Store) {
-		if err := s.Discard(id, false); err != nil {
-			return fmt.Errorf("remove volume %s from %s: %w", id, s.Node, err)
-		}
-	}
-	return nil
 }
 
 // internal gives an error a status, if it has none.
@@ -176,7 +134,7 @@ func internal(err error) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, pool.ErrNoRoom) {
+	if errors.Is(err, pool.ErrNoRoom) || errors.Is(err, unix.ENOSPC) {
 		return status.Error(codes.ResourceExhausted, err.Error())
 	}
 	if _, ok := status.FromError(err); ok {

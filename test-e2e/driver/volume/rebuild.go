@@ -3,8 +3,11 @@ package volume
 import (
 	"context"
 	"errors"
-	"slices"
+	"io/fs"
+	"os"
 
+	continuity "github.com/containerd/continuity/fs"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -13,8 +16,8 @@ import (
 	"capacityv2.internal/test-e2e/driver/pool"
 )
 
-// copyHere copies a volume to this node, or brings the copy that there is up to date,
-// unless the data is here. It only becomes the volume's when it is served.
+// copyHere copies a volume to this node, unless the data is here. The copy only becomes the
+// volume's when it is served.
 func (m *Manager) copyHere(ctx context.Context, id string) error {
 	source, own, err := m.prepare(ctx, id)
 	if err == nil && own == nil {
@@ -23,7 +26,6 @@ func (m *Manager) copyHere(ctx context.Context, id string) error {
 	if err == nil {
 		err = m.copyFrom(ctx, source, *own)
 	}
-	rebuilds.WithLabelValues(result(err)).Inc()
 	if err != nil && own != nil {
 		// The pod may go elsewhere, so the room is given back.
 		err = errors.Join(err, m.drop(context.WithoutCancel(ctx), *own))
@@ -32,25 +34,20 @@ func (m *Manager) copyHere(ctx context.Context, id string) error {
 }
 
 func (m *Manager) copyFrom(ctx context.Context, source replica, own pool.Volume) error {
-	if err := m.copyData(ctx, source, replica{m.Store, own}); err != nil {
-		return err
+	if err := m.copyData(ctx, source, own); err != nil {
+		return internal(err)
 	}
 	_, err := m.Store.Update(own.ID, func(v *pool.Volume) error {
-		switch {
-		case !v.TakesRoom():
-			return status.Errorf(codes.Aborted, "volume %s was deleted while it was copied", v.ID)
-		case isHalf(*v):
-			v.State = pool.Rebuilt
-		default: // The volume had this copy before.
-			v.State = pool.Ready
-		}
-		v.Generation = source.volume.Generation
+		v.State, v.Generation = pool.Rebuilt, source.volume.Generation
 		return nil
 	})
+	if errors.Is(err, pool.ErrNotFound) {
+		return status.Errorf(codes.Aborted, "volume %s was deleted while it was copied", own.ID)
+	}
 	if err == nil {
 		klog.FromContext(ctx).Info("Copied volume", "volume", own.ID, "from", source.store.Node, "pool", own.Pool, "bytes", own.CapacityBytes)
 	}
-	return err
+	return internal(err)
 }
 
 // prepare takes the room for a copy of a volume, and fences the other ones. own is nil if
@@ -60,7 +57,7 @@ func (m *Manager) prepare(ctx context.Context, id string) (source replica, own *
 	defer func() { _ = m.calls.UnlockKey(id) }()
 
 	own, others, err := m.find(id)
-	if err != nil || own != nil && own.HasData() && own.StagedAt != "" {
+	if err != nil || own != nil && own.State == pool.Ready && own.StagedAt != "" {
 		return source, nil, err
 	}
 	if source, err = m.newest(id, own, others); err != nil || m.isHere(own, source) {
@@ -68,32 +65,124 @@ func (m *Manager) prepare(ctx context.Context, id string) (source replica, own *
 	}
 	wanted := source.volume
 	wanted.State, wanted.Generation, wanted.FencedFor, wanted.StagedAt = pool.Rebuilding, 0, "", ""
-	wanted.Copies = []string{m.Store.Node}
 	reserved, err := m.Store.Reserve(wanted)
-	if err == nil {
-		reserved, err = m.Store.Resize(id, wanted.CapacityBytes) // an old copy may be smaller
-	}
 	if err != nil {
 		return source, nil, internal(err)
 	}
-	// The controller half writes this down before the first byte is copied.
-	err = m.ask(ctx, Begin, id)
-	if err == nil && reserved.FencedFor != "" { // of an earlier attempt; the data is elsewhere now
-		err = m.unfence(id)
+	// The PersistentVolume says so before the first byte is copied.
+	err = m.ask(ctx, Begin, reserved)
+	if err == nil && own != nil { // an old copy, or of an earlier attempt
+		if err = m.unfence(id); err == nil {
+			reserved, err = m.Store.Update(id, func(v *pool.Volume) error {
+				v.State, v.Generation = pool.Rebuilding, 0
+				return nil
+			})
+		}
 	}
 	if err == nil {
-		err = m.fence(ctx, slices.DeleteFunc(others, func(r replica) bool { return !r.volume.TakesRoom() }))
+		err = m.fence(ctx, others, m.Store.Node)
 	}
-	return source, &reserved, err
+	return source, &reserved, internal(err)
 }
 
-func result(err error) string {
-	switch status.Code(err) {
-	case codes.OK:
-		return "done"
-	case codes.ResourceExhausted, codes.FailedPrecondition, codes.Aborted:
-		return "refused"
-	default:
-		return "failed"
+// copyData replaces the data of a copy by that of another one. Until the caller says
+// that it is complete, it does not count. If the context ends, so does it, after the
+// step that goes on.
+func (m *Manager) copyData(ctx context.Context, from replica, to pool.Volume) error {
+	if _, err := os.Stat(from.volume.Path); err != nil {
+		return status.Errorf(codes.Unavailable, "the data of volume %s on node %s cannot be read: %v", to.ID, from.store.Node, err)
+	}
+	if err := os.RemoveAll(to.Path); err != nil {
+		return err
+	}
+	m.Store.Step("copy data")
+	if ctx.Err() != nil {
+		return status.Errorf(codes.Aborted, "volume %s is not wanted here any more", to.ID)
+	}
+	if err := continuity.CopyDir(to.Path, from.volume.Path); err != nil {
+		return err
+	}
+	m.Store.Step("copied data")
+	// Names, kinds, owners, permissions, sizes and times: what is written changes them.
+	err := continuity.Changes(ctx, from.volume.Path, to.Path, func(kind continuity.ChangeKind, path string, _ fs.FileInfo, err error) error {
+		if err == nil && kind != continuity.ChangeKindUnmodified {
+			err = status.Errorf(codes.FailedPrecondition, "volume %s is still being written on node %s: %s differs", to.ID, from.store.Node, path)
+		}
+		return err
+	})
+	if ctx.Err() != nil {
+		return status.Errorf(codes.Aborted, "volume %s is not wanted here any more", to.ID)
+	}
+	if err == nil {
+		err = m.Backing.Make(to, false)
+	}
+	if err != nil {
+		return err
+	}
+	dir, err := os.Open(to.Path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return unix.Syncfs(int(dir.Fd()))
+}
+
+// job is a copy that goes on in the background, because it takes longer than a call.
+type job struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error // once done
+}
+
+// join does something for a volume in the background, or joins what is being done, and
+// returns its error. If the call ends before, it goes on.
+func (m *Manager) join(ctx context.Context, id string, do func(context.Context) error) error {
+	m.mutex.Lock()
+	j := m.jobs[id]
+	if j == nil {
+		background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		j = &job{cancel: cancel, done: make(chan struct{})}
+		m.jobs[id] = j
+		go func() {
+			j.err = do(background)
+			m.mutex.Lock()
+			defer m.mutex.Unlock()
+			delete(m.jobs, id)
+			cancel()
+			close(j.done)
+		}()
+	}
+	m.mutex.Unlock()
+	if err := j.wait(ctx, id); err != nil {
+		return err
+	}
+	return j.err
+}
+
+// end ends what is being done for a volume. If that takes longer than the call, the error
+// is Aborted.
+func (m *Manager) end(ctx context.Context, id string) error {
+	m.mutex.Lock()
+	j := m.jobs[id]
+	m.mutex.Unlock()
+	if j == nil {
+		return nil
+	}
+	j.cancel()
+	return j.wait(ctx, id)
+}
+
+func (m *Manager) isCopying(id string) bool {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.jobs[id] != nil
+}
+
+func (j *job) wait(ctx context.Context, id string) error {
+	select {
+	case <-j.done:
+		return nil
+	case <-ctx.Done():
+		return status.Errorf(codes.Aborted, "volume %s is still being copied", id)
 	}
 }

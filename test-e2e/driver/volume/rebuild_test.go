@@ -27,10 +27,10 @@ type slow struct {
 func newSlow(t *testing.T) *slow {
 	s := &slow{cluster: newCluster(t, map[string]int64{"n": 10, "m": 10}), started: make(chan struct{}, 10), allow: make(chan struct{})}
 	s.n, s.m = s.start("n"), s.start("m")
-	s.id = s.volume(s.n, 1).ID
+	s.id = s.volume(s.n).ID
 	s.release(s.id)
 	s.m.Store.Fault = func(step string) {
-		if step == "before copying" {
+		if step == "copy data" {
 			s.copies.Add(1)
 			s.started <- struct{}{}
 			<-s.allow
@@ -58,10 +58,11 @@ func (s *slow) waitUntilCopying() {
 // keepOld gives node n its old copy back, as if it could not have been removed.
 func (s *slow) keepOld() {
 	s.Helper()
-	if _, err := s.n.Store.Reserve(pool.Volume{ID: s.id, State: pool.Ready, CapacityBytes: gi, Generation: 1, Copies: []string{"n"}}); err != nil {
+	v, err := s.n.Store.Reserve(pool.Volume{ID: s.id, State: pool.Ready, CapacityBytes: gi, Generation: 1})
+	if err != nil {
 		s.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(s.root, "n/data", s.id), 0o700); err != nil {
+	if err := os.Mkdir(v.Path, 0o700); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -77,7 +78,7 @@ func ended(t *testing.T) context.Context {
 func TestJoin(t *testing.T) {
 	s := newSlow(t)
 	for range 2 {
-		_, err := s.m.Acquire(ended(t), s.id, "/stage")
+		err := s.m.Acquire(ended(t), s.id, s.path)
 		s.expect(err, codes.Aborted, "still being copied")
 	}
 	s.waitUntilCopying()
@@ -87,37 +88,25 @@ func TestJoin(t *testing.T) {
 	if s.begun[s.id] != "m" {
 		t.Errorf("before the first byte, a copy was begun for %q", s.begun[s.id])
 	}
-	_, err := s.n.Expand(t.Context(), s.id, 2*gi)
-	s.expect(err, codes.Aborted, "being copied to node m")
 	s.m.Sweep(t.Context()) // leaves alone what goes on
 	close(s.allow)
-	_, err = s.m.Acquire(t.Context(), s.id, "/stage")
+	err := s.m.Acquire(t.Context(), s.id, s.path)
 	s.expect(err, codes.OK, "")
 	if got := s.data(s.m, s.id); got != "ready first" || s.copies.Load() != 1 {
 		t.Errorf("got %s after %d copies", got, s.copies.Load())
 	}
 }
 
-// mounts are folders that count how often they were mounted.
-type mounts struct {
-	unmounted
-	n *atomic.Int32
-}
-
-func (m mounts) Mount(string, string, []string) error { m.n.Add(1); return nil }
-
 // TestReleaseEndsCopy deletes the pod while a volume is being copied: nothing is mounted
 // after it was unstaged, and the half copy is gone.
 func TestReleaseEndsCopy(t *testing.T) {
 	s := newSlow(t)
-	var mounted atomic.Int32
-	s.m.Backing = mounts{n: &mounted}
-	_, err := s.m.Acquire(ended(t), s.id, "/stage")
+	err := s.m.Acquire(ended(t), s.id, s.path)
 	s.expect(err, codes.Aborted, "still being copied")
 	s.waitUntilCopying()
-	s.expect(s.m.Release(ended(t), s.id, nothing), codes.Aborted, "still being copied")
+	s.expect(s.m.Release(ended(t), s.id, s.path), codes.Aborted, "still being copied")
 	close(s.allow)
-	s.expect(s.m.Release(t.Context(), s.id, nothing), codes.OK, "")
+	s.expect(s.m.Release(t.Context(), s.id, s.path), codes.OK, "")
 	if got := s.data(s.n, s.id) + ", " + s.data(s.m, s.id); got != "ready first, none" || s.left(s.m) != 10 {
 		t.Errorf("after it was unstaged: %s", got)
 	}
@@ -125,10 +114,10 @@ func TestReleaseEndsCopy(t *testing.T) {
 		t.Error("after it was unstaged, it goes on")
 	}
 	// A call that has got so far, and whose caller has gone.
-	_, err = s.n.serve(ended(t), s.id, "/stage", nil)
+	err = s.n.serve(ended(t), s.id, s.path, nil)
 	s.expect(err, codes.Canceled, "")
-	if v, err := s.n.Get(s.id); err != nil || v.StagedAt != "" || mounted.Load() != 0 {
-		t.Errorf("mounted %d times: %v, %v", mounted.Load(), v, err)
+	if v, err := s.n.Get(s.id); err != nil || v.StagedAt != "" {
+		t.Errorf("staged: %v, %v", v, err)
 	}
 }
 
@@ -150,7 +139,7 @@ func TestReleaseCompleteCopy(t *testing.T) {
 				t.Fatal(err)
 			}
 			test.prepare(s)
-			s.expect(s.m.Release(t.Context(), s.id, nothing), test.code, "")
+			s.expect(s.m.Release(t.Context(), s.id, s.path), test.code, "")
 			if got := s.data(s.m, s.id); got != test.want {
 				t.Errorf("got %s; expected %s", got, test.want)
 			}
@@ -162,12 +151,16 @@ func TestReleaseCompleteCopy(t *testing.T) {
 // was being copied.
 func TestDeletedWhileCopied(t *testing.T) {
 	s := newSlow(t)
-	_, err := s.m.Acquire(ended(t), s.id, "/stage")
+	err := s.m.Acquire(ended(t), s.id, s.path)
 	s.expect(err, codes.Aborted, "")
 	s.waitUntilCopying()
 	s.expect(s.m.Delete(t.Context(), s.id), codes.FailedPrecondition, "does not own")
 	// What Delete does on node n, while the new node is between two steps.
-	if err := s.m.Store.Discard(s.id, false); err != nil {
+	half, err := s.m.Store.Get(s.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.m.Store.Discard(half); err != nil {
 		t.Fatal(err)
 	}
 	j := s.m.jobs[s.id]
@@ -176,7 +169,7 @@ func TestDeletedWhileCopied(t *testing.T) {
 		t.Error("the copy of a deleted volume counts")
 	}
 	s.expect(s.n.Delete(t.Context(), s.id), codes.OK, "")
-	if files, err := os.ReadDir(filepath.Join(s.root, "m/data")); err != nil || len(files) != 0 {
+	if files, err := os.ReadDir(s.pool("m")); err != nil || len(files) != 0 {
 		t.Errorf("left: %v, %v", files, err)
 	}
 }
@@ -185,16 +178,16 @@ func TestDeletedWhileCopied(t *testing.T) {
 // one removes its half copy itself: it may be writing.
 func TestServedAtHomeWhileCopied(t *testing.T) {
 	s := newSlow(t)
-	_, err := s.m.Acquire(ended(t), s.id, "/stage")
+	err := s.m.Acquire(ended(t), s.id, s.path)
 	s.expect(err, codes.Aborted, "")
 	s.waitUntilCopying()
-	_, err = s.n.Acquire(t.Context(), s.id, "/stage")
+	err = s.n.Acquire(t.Context(), s.id, s.path)
 	s.expect(err, codes.OK, "")
 	if s.left(s.m) != 9 {
 		t.Error("the half copy does not count as used any more")
 	}
 	close(s.allow)
-	_, err = s.m.Acquire(t.Context(), s.id, "/stage")
+	err = s.m.Acquire(t.Context(), s.id, s.path)
 	s.expect(err, codes.Aborted, "")
 	s.m.Sweep(t.Context())
 	if got := s.data(s.n, s.id) + ", " + s.data(s.m, s.id); got != "ready first, none" || s.left(s.m) != 10 {
@@ -206,22 +199,19 @@ func TestServedAtHomeWhileCopied(t *testing.T) {
 func TestOldCopy(t *testing.T) {
 	s := newSlow(t)
 	close(s.allow)
-	_, err := s.m.Acquire(t.Context(), s.id, "/stage")
+	err := s.m.Acquire(t.Context(), s.id, s.path)
 	s.expect(err, codes.OK, "")
 	s.keepOld()
 	s.m.Sweep(t.Context())
-	if got := s.data(s.n, s.id); got != "moved" {
+	if got := s.data(s.n, s.id); got != "none" {
 		t.Errorf("after a look at it: %s", got)
 	}
-	// It may be smaller than the volume by now.
 	s.keepOld()
-	_, err = s.m.Expand(t.Context(), s.id, 3*gi)
-	s.expect(err, codes.OK, "")
-	s.expect(s.m.Release(t.Context(), s.id, nothing), codes.OK, "")
+	s.expect(s.m.Release(t.Context(), s.id, s.path), codes.OK, "")
 	s.release(s.id)
-	_, err = s.n.Acquire(t.Context(), s.id, "/stage")
+	err = s.n.Acquire(t.Context(), s.id, s.path)
 	s.expect(err, codes.OK, "")
-	if got := s.data(s.n, s.id); got != "ready first" || s.left(s.n) != 7 {
+	if got := s.data(s.n, s.id); got != "ready first" || s.left(s.n) != 9 {
 		t.Errorf("back home: %s, %d are left", got, s.left(s.n))
 	}
 }
@@ -270,7 +260,7 @@ func TestShow(t *testing.T) {
 		"complete": {func(*slow) {}, 1},
 		"old":      {func(s *slow) { s.write(s.m, s.id, "second"); s.keepOld() }, 0},
 		"no data": {func(s *slow) {
-			if err := os.RemoveAll(filepath.Join(s.root, "n/data", s.id)); err != nil {
+			if err := os.RemoveAll(filepath.Join(s.pool("n"), s.id)); err != nil {
 				s.Fatal(err)
 			}
 		}, 0},

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	t.Setenv("NODE_NAME", "")
+	for arguments, want := range map[string]string{
+		"--mode=controller":  "",
+		"--mode=both":        "expected node or controller",
+		"--pools=a=1Gi":      "--node is missing",
+		"--node=n":           "no pools",
+		"--node=n --pools=a": "must be formatted as key=value",
+		"--node=n --pools=a=1Gi,b=2Gi --pools=c=1":  "",
+		"--node=n --pools=a=1Gi --backing=folders":  "",
+		"--node=n --pools=a=1Gi --backing=branches": "expected images or folders",
+	} {
+		o, err := parse(strings.Fields(arguments))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got error %v; expected %q", arguments, err, want)
+		}
+		if strings.Contains(arguments, "c=1") && len(o.pools) != 3 {
+			t.Errorf("%s: pools %v", arguments, o.pools)
+		}
+	}
+}

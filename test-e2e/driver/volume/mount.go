@@ -1,0 +1,88 @@
+package volume
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"k8s.io/mount-utils"
+
+	"capacityv2.internal/test-e2e/driver/pool"
+)
+
+// device is the file in a staging path on which a block volume is mounted.
+const device = "device"
+
+// Staged returns what is mounted when a volume is staged at a path.
+func Staged(v pool.Volume, path string) string {
+	if v.Block {
+		return filepath.Join(path, device)
+	}
+	return path
+}
+
+// Bind mounts something for a volume at a path, unless that is done.
+func Bind(mounter mount.Interface, v pool.Volume, path string, attach func() (source, fsType string, options []string, err error)) error {
+	mounted, err := isMounted(mounter, path)
+	if err != nil || mounted {
+		return err
+	}
+	if v.Block {
+		if err = os.MkdirAll(filepath.Dir(path), 0o750); err == nil {
+			err = os.WriteFile(path, nil, 0o640)
+		}
+	} else {
+		err = os.MkdirAll(path, 0o750)
+	}
+	if err != nil {
+		return err
+	}
+	source, fsType, options, err := attach()
+	if err != nil {
+		return err
+	}
+	return mounter.Mount(source, path, fsType, options)
+}
+
+// mount makes a volume usable at its staging path.
+func (m *Manager) mount(v pool.Volume, path string, options []string) error {
+	err := Bind(m.Mounter, v, Staged(v, path), func() (string, string, []string, error) {
+		source, fsType, own, err := m.Backing.Attach(v)
+		return source, fsType, append(own, options...), err
+	})
+	if err == nil && !v.Block {
+		err = m.Backing.Detach(v) // when it is unmounted, also if the node is killed
+	}
+	return err
+}
+
+// unmount undoes mount, also if only half of it was done. Nothing but the path need be known.
+func (m *Manager) unmount(v pool.Volume, path string) error {
+	for _, target := range []string{filepath.Join(path, device), path} {
+		mounted, err := isMounted(m.Mounter, target)
+		if err == nil && mounted {
+			err = m.Mounter.Unmount(target)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if v.Block {
+		if err := os.Remove(Staged(v, path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if v.Path == "" {
+		return nil
+	}
+	return m.Backing.Detach(v)
+}
+
+func isMounted(mounter mount.Interface, path string) (bool, error) {
+	mounted, err := mounter.IsMountPoint(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return mounted, err
+}
