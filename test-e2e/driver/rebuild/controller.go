@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
@@ -80,7 +81,8 @@ func (c *Controller) placeAll(ctx context.Context) {
 		if !c.isOurs(pv) || pv.DeletionTimestamp != nil || pv.Spec.ClaimRef == nil {
 			continue
 		}
-		if placeErr := c.place(ctx, pv); status.Code(placeErr) != codes.Aborted { // Another change of the claim will mend that.
+		// Another change, of the claim or the volume, will mend that.
+		if placeErr := c.place(ctx, pv); status.Code(placeErr) != codes.Aborted && !apierrors.IsConflict(placeErr) {
 			err = errors.Join(err, placeErr)
 		}
 	}
