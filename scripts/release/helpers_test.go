@@ -85,7 +85,7 @@ func fakeWorkspace(t *testing.T) workspace.Workspace {
 	write(t, filepath.Join(spec.Tree(), "LICENSE"), "Apache-2.0\n")
 	commitTree(t, spec, "go 1.26.0\n\nuse .\n")
 
-	p := addProject(t, ws, workspace.ExternalProvisioner, "github.com/kubernetes-csi/external-provisioner/v6", "v6.3.0")
+	p := addProject(t, ws, workspace.ExternalProvisioner, "github.com/kubernetes-csi/external-provisioner/v6", "v6.4.0")
 	write(t, filepath.Join(p.Series(), "series"), "0001-a.patch\n")
 	write(t, filepath.Join(p.Series(), "0001-a.patch"), "From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001\nFrom: A <a@example.com>\nSubject: [PATCH] a\n\nClass: test\n---\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n")
 	for name, content := range map[string]string{

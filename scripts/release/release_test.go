@@ -62,7 +62,7 @@ func TestTwoReleasesInTwoFoldersAreEqual(t *testing.T) {
 		t.Errorf("the provisioner's tarball has %s,\nwant csi-provisioner%s", got, want)
 	}
 	if Host() == linux {
-		for program, want := range map[string]string{"kubelet": "v1.37.2+capacityv2.1 kubelet", "csi-provisioner": "v6.3.0+capacityv2.1 pools"} {
+		for program, want := range map[string]string{"kubelet": "v1.37.2+capacityv2.1 kubelet", "csi-provisioner": "v6.4.0+capacityv2.1 pools"} {
 			out, err := exec.Command(filepath.Join(a.Components(), program)).CombinedOutput()
 			if got := strings.TrimSpace(string(out)); err != nil || got != want {
 				t.Errorf("%s prints %q, %v; want %q", program, got, err, want)
@@ -99,10 +99,10 @@ func checkManifest(t *testing.T, dir string, p Platform) {
 			t.Errorf("source %+v", s)
 		}
 	}
-	if want := "csi-spec v1.13.0+capacityv2.1, external-provisioner v6.3.0+capacityv2.1, kubernetes v1.37.2+capacityv2.1"; strings.Join(got, ", ") != want {
+	if want := "csi-spec v1.13.0+capacityv2.1, external-provisioner v6.4.0+capacityv2.1, kubernetes v1.37.2+capacityv2.1"; strings.Join(got, ", ") != want {
 		t.Errorf("sources %v, want %s", got, want)
 	}
-	if len(m.Sources[1].Patches) != 1 || m.Sources[1].Ldflags != "-s -w -X main.version=v6.3.0+capacityv2.1" || m.Sources[0].Ldflags != "" {
+	if len(m.Sources[1].Patches) != 1 || m.Sources[1].Ldflags != "-s -w -X main.version=v6.4.0+capacityv2.1" || m.Sources[0].Ldflags != "" {
 		t.Errorf("source %+v", m.Sources[1])
 	}
 	programs := map[string]int{}
@@ -116,7 +116,7 @@ func checkManifest(t *testing.T, dir string, p Platform) {
 	for _, i := range m.Images {
 		images[i.Reference] = i.Archive
 	}
-	if got := images["registry.k8s.io/sig-storage/csi-provisioner:v6.3.0_capacityv2.1"]; len(images) != 5 || got != "csi-provisioner-"+p.tag()+".tar.gz" {
+	if got := images["registry.k8s.io/sig-storage/csi-provisioner:v6.4.0_capacityv2.1"]; len(images) != 5 || got != "csi-provisioner-"+p.tag()+".tar.gz" {
 		t.Errorf("images %v", images)
 	}
 	artefacts := map[string]bool{}

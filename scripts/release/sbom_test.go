@@ -27,8 +27,8 @@ func sampleInputs() inputs {
 		sources: []source{
 			{
 				project: workspace.Project{Name: workspace.ExternalProvisioner, Module: "github.com/kubernetes-csi/external-provisioner/v6"},
-				stamp:   Stamp{Project: workspace.ExternalProvisioner, Version: Version{"v6.3.0", 1}, Commit: "5555"},
-				base:    []module{{"github.com/kubernetes-csi/external-provisioner/v6", "v6.3.0", h1}}, baseTree: "4444", tree: "6666",
+				stamp:   Stamp{Project: workspace.ExternalProvisioner, Version: Version{"v6.4.0", 1}, Commit: "5555"},
+				base:    []module{{"github.com/kubernetes-csi/external-provisioner/v6", "v6.4.0", h1}}, baseTree: "4444", tree: "6666",
 				patches: []series.Patch{patch},
 			},
 			{
@@ -66,9 +66,9 @@ func TestSBOMListsPatchesAndModules(t *testing.T) {
 		known[p.PackageSPDXIdentifier] = true
 		packages = append(packages, p.PackageName+"@"+p.PackageVersion)
 	}
-	want := "external-provisioner@v6.3.0+capacityv2.1 external-provisioner@v6.3.0 kubernetes@v1.37.2+capacityv2.1 kubernetes@v1.37.2" +
-		" example.com/shared@v1.0.0+incompatible github.com/kubernetes-csi/external-provisioner/v6@v6.3.0 k8s.io/api@v0.37.2 k8s.io/kubernetes@v1.37.2" +
-		" csi-provisioner@v6.3.0+capacityv2.1 kubectl@v1.37.2+capacityv2.1 kubelet@v1.37.2+capacityv2.1"
+	want := "external-provisioner@v6.4.0+capacityv2.1 external-provisioner@v6.4.0 kubernetes@v1.37.2+capacityv2.1 kubernetes@v1.37.2" +
+		" example.com/shared@v1.0.0+incompatible github.com/kubernetes-csi/external-provisioner/v6@v6.4.0 k8s.io/api@v0.37.2 k8s.io/kubernetes@v1.37.2" +
+		" csi-provisioner@v6.4.0+capacityv2.1 kubectl@v1.37.2+capacityv2.1 kubelet@v1.37.2+capacityv2.1"
 	if got := strings.Join(packages, " "); got != want {
 		t.Errorf("packages %s,\nwant %s", got, want)
 	}
@@ -104,7 +104,7 @@ func TestSBOMListsPatchesAndModules(t *testing.T) {
 		"patch-external-provisioner-0001-a.patch PATCH_APPLIED source-external-provisioner",
 		"patch-external-provisioner-0001-a.patch PATCH_FOR base-external-provisioner",
 		"source-external-provisioner DESCENDANT_OF base-external-provisioner",
-		"base-external-provisioner GENERATED_FROM module-github.com-kubernetes-csi-external-provisioner-v6-v6.3.0",
+		"base-external-provisioner GENERATED_FROM module-github.com-kubernetes-csi-external-provisioner-v6-v6.4.0",
 		"base-kubernetes GENERATED_FROM module-k8s.io-api-v0.37.2",
 		"program-linux-amd64-kubelet GENERATED_FROM source-kubernetes",
 		"program-linux-amd64-csi-provisioner GENERATED_FROM source-external-provisioner",
@@ -160,7 +160,7 @@ func TestProvenanceMaterials(t *testing.T) {
 		}
 	}
 	flags := fmt.Sprint(s.Predicate.BuildDefinition.InternalParameters["ldflags"])
-	if !strings.Contains(flags, "external-provisioner:-s -w -X main.version=v6.3.0+capacityv2.1 kubernetes:-s -w -X ") {
+	if !strings.Contains(flags, "external-provisioner:-s -w -X main.version=v6.4.0+capacityv2.1 kubernetes:-s -w -X ") {
 		t.Errorf("linker flags %s", flags)
 	}
 

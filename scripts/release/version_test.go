@@ -76,8 +76,8 @@ func TestReadVersion(t *testing.T) {
 func TestProjectVersion(t *testing.T) {
 	ws := workspace.Workspace{Root: t.TempDir()}
 	write(t, filepath.Join(addProject(t, ws, workspace.Kubernetes, "k8s.io/kubernetes", "v1.37.2").Series(), "REVISION"), "3\n")
-	v, err := projectVersion(ws, addProject(t, ws, workspace.ExternalProvisioner, "github.com/kubernetes-csi/external-provisioner/v6", "v6.3.0"))
-	if err != nil || v.String() != "v6.3.0+capacityv2.3" {
+	v, err := projectVersion(ws, addProject(t, ws, workspace.ExternalProvisioner, "github.com/kubernetes-csi/external-provisioner/v6", "v6.4.0"))
+	if err != nil || v.String() != "v6.4.0+capacityv2.3" {
 		t.Errorf("%s, %v", v, err)
 	}
 }

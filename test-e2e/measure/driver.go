@@ -17,6 +17,10 @@ import (
 const (
 	driverImage      = "capacityv2.internal/reference-driver:dev"
 	provisionerImage = "capacityv2.internal/csi-provisioner"
+	// confirmationFlag is one of the patched provisioner only.
+	confirmationFlag = "--capacity-confirmation"
+	// dataFolder is that of a node, in the arguments of the driver's container.
+	dataFolder = "/var/lib/reference-csi/chain/$(NODE_NAME)"
 )
 
 // Provisioner is an image of external-provisioner, by its tag.
@@ -82,7 +86,10 @@ func (c *Cluster) Configure(ctx context.Context, d Driver) error {
 			case container.Image == driverImage:
 				container.Args = append(without(container.Args, "--pools", "--backing", "--create-delay"), d.flags()...)
 			case strings.HasPrefix(container.Image, provisionerImage+":"):
-				container.Args = without(container.Args, "--capacity-poll-interval")
+				container.Args = without(container.Args, "--capacity-poll-interval", confirmationFlag)
+				if d.Provisioner == Patched {
+					container.Args = append(container.Args, confirmationFlag)
+				}
 				if d.Poll > 0 {
 					container.Args = append(container.Args, "--capacity-poll-interval="+d.Poll.String())
 				}

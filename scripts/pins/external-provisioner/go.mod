@@ -4,4 +4,4 @@ module capacityv2.internal/scripts/pins/external-provisioner
 
 go 1.26.0
 
-require github.com/kubernetes-csi/external-provisioner/v6 v6.3.0
+require github.com/kubernetes-csi/external-provisioner/v6 v6.4.0
