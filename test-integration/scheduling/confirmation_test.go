@@ -112,6 +112,38 @@ func testOlderProvisionerTakesOver(t *testing.T, options clustertest.Options) {
 	expectNoFailures(c, driver)
 }
 
+// TestOlderProvisionerRepeatsNumbers: an older provisioner takes over while a volume is created and another one
+// is deleted. It writes nothing, because the numbers stay as they were, so the confirmation stays valid and does
+// not list the new volume. That is believed for ten timeouts, but not for ever.
+func TestOlderProvisionerRepeatsNumbers(t *testing.T) {
+	clustertest.ForEachPolicy(t, testOlderProvisionerRepeatsNumbers)
+}
+
+func testOlderProvisionerRepeatsNumbers(t *testing.T, options clustertest.Options) {
+	options.ReservationTimeout = 1
+	c := clustertest.StartWith(ktesting.Init(t), options)
+	c.CreateNodes(1)
+	config := unpublished([]int64{200})
+	config.Confirming = true
+	driver := c.StartDriver(config)
+	first := clustertest.Pod{Name: "first", Class: class, Sizes: []string{"60Gi"}}
+	c.CreatePod(first)
+	c.ExpectNode("first", "node-1")
+	driver.Publish()
+	waitForCapacity(c, 140)
+
+	driver.Confirm(false)
+	c.CreatePod(clustertest.Pod{Name: "second", Class: class, Sizes: []string{"60Gi"}})
+	c.ExpectNode("second", "node-1")
+	c.DeletePod(first)
+	waitForVolumes(c, driver, 1)
+	driver.Publish()
+	c.CreatePod(clustertest.Pod{Name: "third", Class: class, Sizes: []string{"100Gi"}})
+	c.ExpectReason("third", 1, clustertest.Reserved)
+	c.ExpectNode("third", "node-1")
+	expectNoFailures(c, driver)
+}
+
 // TestRoundedUp: volumes are larger than what their claims ask for. The difference
 // in what was published must not be taken for other volumes that are still to come.
 // With the policy Object, only one volume at a time is to come.
