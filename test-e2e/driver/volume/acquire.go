@@ -61,6 +61,9 @@ func (m *Manager) open(ctx context.Context, id, path string, own *pool.Volume, o
 		if own.FencedFor != "" {
 			return *own, status.Errorf(codes.FailedPrecondition, "node %s has taken volume %s over while it was staged here", own.FencedFor, id)
 		}
+		if own.StagedAt != path {
+			return *own, status.Errorf(codes.FailedPrecondition, "volume %s is staged at %s", id, own.StagedAt)
+		}
 		return *own, nil
 	}
 	source, err := m.newest(id, own, others)

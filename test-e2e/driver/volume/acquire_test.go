@@ -337,3 +337,19 @@ func TestRestartOfNode(t *testing.T) {
 		t.Errorf("after the node: %v, %v", got, err)
 	}
 }
+
+// TestOtherPath has calls with another staging path than the one at which a volume is staged.
+// They leave it staged: another node must not have it.
+func TestOtherPath(t *testing.T) {
+	c := newCluster(t, map[string]int64{"n": 10, "m": 10})
+	n, m := c.start("n"), c.start("m")
+	v := c.volume(n)
+	c.expect(n.Acquire(t.Context(), v.ID, c.path), codes.OK, "")
+	other := c.path + "-other"
+	c.expect(n.Acquire(t.Context(), v.ID, other), codes.FailedPrecondition, "staged at")
+	c.expect(n.Release(t.Context(), v.ID, other), codes.OK, "")
+	c.release(v.ID)
+	c.expect(m.Acquire(t.Context(), v.ID, c.path), codes.FailedPrecondition, "still staged on node n")
+	c.expect(n.Release(t.Context(), v.ID, c.path), codes.OK, "")
+	c.expect(m.Acquire(t.Context(), v.ID, c.path), codes.OK, "")
+}

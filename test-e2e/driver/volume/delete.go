@@ -63,10 +63,14 @@ func (m *Manager) release(ctx context.Context, id, path string) error {
 	if err != nil && isKnown {
 		return internal(err)
 	}
+	isElsewhere := own.StagedAt != "" && own.StagedAt != path
+	if isElsewhere {
+		own.Path = "" // What is attached is in use.
+	}
 	if err := m.unmount(own, path); err != nil {
 		return status.Errorf(codes.Internal, "unmount volume %s: %v", id, err)
 	}
-	if !isKnown {
+	if !isKnown || isElsewhere {
 		return nil
 	}
 	if own.StagedAt == "" {
