@@ -25,8 +25,9 @@ type Backing interface {
 	// Attach returns what is to be mounted, as what, and with which options. It can be
 	// repeated.
 	Attach(v pool.Volume) (source, fsType string, options []string, err error)
-	// Detach undoes Attach, or has it undone when the volume is unmounted.
-	Detach(v pool.Volume) error
+	// Detach undoes Attach, or has it undone when nothing uses the volume any more. Until then,
+	// inUse is true: it may be written.
+	Detach(v pool.Volume) (inUse bool, err error)
 }
 
 // Folders are volumes that are folders. Nothing keeps a pod from writing more than the
@@ -50,7 +51,7 @@ func (Folders) Attach(v pool.Volume) (source, fsType string, options []string, e
 }
 
 // Detach does nothing.
-func (Folders) Detach(pool.Volume) error { return nil }
+func (Folders) Detach(pool.Volume) (inUse bool, err error) { return false, nil }
 
 // Images are volumes that are files, allocated when they are made, on loop devices. One
 // with a file system has ext4, and is formatted when it is made: never later, because then
@@ -97,17 +98,30 @@ func (b Images) Attach(v pool.Volume) (source, fsType string, options []string, 
 
 // Detach detaches what is attached to the file. A device that is mounted is detached when it
 // is unmounted, whoever does that.
-func (b Images) Detach(v pool.Volume) error {
+func (b Images) Detach(v pool.Volume) (inUse bool, err error) {
 	if _, err := os.Stat(image(v)); errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return false, nil
 	}
-	// By its file: nothing else is the same after a restart of the driver.
-	attached, err := b.run("losetup", "--associated", image(v), "--noheadings", "--output", "NAME")
-	for _, device := range strings.Fields(attached) {
+	devices, err := b.attached(v)
+	if err != nil || len(devices) == 0 {
+		return false, err
+	}
+	for _, device := range devices {
 		_, detachErr := b.run("losetup", "--detach", device)
 		err = errors.Join(err, detachErr)
 	}
-	return err
+	if err != nil {
+		return true, err
+	}
+	devices, err = b.attached(v)
+	return len(devices) > 0, err
+}
+
+// attached returns the devices of a volume by its file: nothing else is the same after a
+// restart of the driver.
+func (b Images) attached(v pool.Volume) ([]string, error) {
+	out, err := b.run("losetup", "--associated", image(v), "--noheadings", "--output", "NAME")
+	return strings.Fields(out), err
 }
 
 func (b Images) run(program string, arguments ...string) (string, error) {

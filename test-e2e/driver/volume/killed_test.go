@@ -2,6 +2,7 @@ package volume
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -233,20 +234,20 @@ func TestKilled(t *testing.T) {
 		"create a device": {block: true, on: "n", call: create(true), steps: [][]string{
 			record(pool.Creating), {"make data", "made data"}, record(pool.Ready)}},
 		"stage": {on: "n", before: []func(*cluster, *Manager) error{create(false)}, call: stage, steps: [][]string{
-			record(pool.Ready), {"losetup --find", "mount", "losetup --associated", "losetup --detach"}}},
+			record(pool.Ready), {"losetup --find", "mount", "losetup --associated", "losetup --detach", "losetup --associated"}}},
 		"stage a device": {block: true, on: "n", before: []func(*cluster, *Manager) error{create(true)}, call: stage, steps: [][]string{
 			record(pool.Ready), {"losetup --find", "mount"}}},
 		"unstage": {on: "n", before: []func(*cluster, *Manager) error{create(false), stage}, call: unstage, steps: [][]string{
 			{"unmount", "losetup --associated"}, record(pool.Ready)}},
 		"unstage a device": {block: true, on: "n", before: []func(*cluster, *Manager) error{create(true), stage}, call: unstage, steps: [][]string{
-			{"unmount", "losetup --associated", "losetup --detach"}, record(pool.Ready)}},
+			{"unmount", "losetup --associated", "losetup --detach", "losetup --associated"}, record(pool.Ready)}},
 		"delete": {on: "n", before: []func(*cluster, *Manager) error{create(false)}, call: remove, steps: [][]string{
 			record(pool.Ready), discard}},
 		"rebuild": {on: "m", before: []func(*cluster, *Manager) error{create(false)}, call: stage, steps: [][]string{
 			record(pool.Rebuilding), record(pool.Ready), // fenced on n
 			{"copy data", "copied data"}, record(pool.Rebuilt),
 			record(pool.Ready), // fenced on n
-			record(pool.Ready), {"losetup --find", "mount", "losetup --associated", "losetup --detach"},
+			record(pool.Ready), {"losetup --find", "mount", "losetup --associated", "losetup --detach", "losetup --associated"},
 			discard}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -292,4 +293,36 @@ func TestKilled(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMountedElsewhere unstages a volume whose file system is in use in another mount
+// namespace, such as that of a pod with a hostPath. It may be written, so no node copies it.
+func TestMountedElsewhere(t *testing.T) {
+	c, _ := newMachine(t)
+	n := c.start("n")
+	v, err := n.Create(t.Context(), pool.Volume{Name: "v", CapacityBytes: 8 << 20}, 0)
+	c.expect(err, codes.OK, "")
+	path := c.paths["n"]
+	c.expect(n.Acquire(t.Context(), v.ID, path), codes.OK, "")
+	elsewhere := exec.New().Command("unshare", "--mount", "--propagation=private", "sh", "-c", "echo; read line")
+	in, out := io.Pipe()
+	elsewhere.SetStdin(in)
+	started, err := elsewhere.StdoutPipe()
+	if err == nil {
+		err = elsewhere.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := started.Read(make([]byte, 1)); err != nil {
+		t.Error(err)
+	}
+	c.expect(n.Release(t.Context(), v.ID, path), codes.Internal, "in use")
+	if v, err := n.Get(v.ID); err != nil || v.StagedAt != path {
+		t.Errorf("staged at %q, %v", v.StagedAt, err)
+	}
+	if err := errors.Join(out.Close(), elsewhere.Wait()); err != nil {
+		t.Log(err) // read has got no line
+	}
+	c.expect(n.Release(t.Context(), v.ID, path), codes.OK, "")
 }

@@ -52,12 +52,13 @@ func (m *Manager) mount(v pool.Volume, path string, options []string) error {
 		return source, fsType, append(own, options...), err
 	})
 	if err == nil && !v.Block {
-		err = m.Backing.Detach(v) // when it is unmounted, also if the node is killed
+		_, err = m.Backing.Detach(v) // when it is unmounted, also if the node is killed
 	}
 	return err
 }
 
-// unmount undoes mount, also if only half of it was done. Nothing but the path need be known.
+// unmount undoes mount, also if only half of it was done, and fails while something else uses the
+// volume. Nothing but the path need be known.
 func (m *Manager) unmount(v pool.Volume, path string) error {
 	for _, target := range []string{filepath.Join(path, device), path} {
 		mounted, err := isMounted(m.Mounter, target)
@@ -76,7 +77,12 @@ func (m *Manager) unmount(v pool.Volume, path string) error {
 	if v.Path == "" {
 		return nil
 	}
-	return m.Backing.Detach(v)
+	inUse, err := m.Backing.Detach(v)
+	if err == nil && inUse {
+		// Perhaps it is mounted in another mount namespace, or for a pod.
+		err = errors.New("it is still in use")
+	}
+	return err
 }
 
 func isMounted(mounter mount.Interface, path string) (bool, error) {
