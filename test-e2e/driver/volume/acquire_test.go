@@ -353,3 +353,21 @@ func TestOtherPath(t *testing.T) {
 	c.expect(n.Release(t.Context(), v.ID, c.path), codes.OK, "")
 	c.expect(m.Acquire(t.Context(), v.ID, c.path), codes.OK, "")
 }
+
+// TestRestartWithBrokenVolume checks that one volume that cannot be detached keeps no driver from
+// starting.
+func TestRestartWithBrokenVolume(t *testing.T) {
+	c := newCluster(t, map[string]int64{"n": 10})
+	n := c.start("n")
+	v := c.volume(n)
+	c.expect(n.Acquire(t.Context(), v.ID, c.path), codes.OK, "")
+	c.mounters["n"], c.backing = mount.NewFakeMounter(nil), inUse{}
+	n = c.start("n")
+	if got, err := n.Get(v.ID); err != nil || got.StagedAt != c.path {
+		t.Errorf("after a restart: %v, %v", got, err)
+	}
+}
+
+type inUse struct{ Folders }
+
+func (inUse) Detach(pool.Volume) (bool, error) { return true, nil }

@@ -69,23 +69,33 @@ func New(ctx context.Context, m *Manager) (*Manager, error) {
 	return m, m.recover(ctx)
 }
 
+// recover fails if the books cannot be read. What else fails is tried again by a later call: one
+// broken disk does not keep the other pools of the node away.
 func (m *Manager) recover(ctx context.Context) error {
 	volumes, err := m.Store.Volumes()
 	for _, v := range volumes {
-		if v.State == pool.Creating || v.State == pool.Rebuilding {
-			// Nobody knows of it. If the call comes again, it starts anew.
-			klog.FromContext(ctx).Info("Removing half a volume", "volume", v.ID)
-			err = errors.Join(err, m.Store.Discard(v))
-			continue
-		}
-		mounted, mountedErr := isMounted(m.Mounter, Staged(v, v.StagedAt))
-		err = errors.Join(err, mountedErr)
-		if v.StagedAt != "" && !mounted && mountedErr == nil {
-			klog.FromContext(ctx).Info("Volume is not staged any more", "volume", v.ID, "path", v.StagedAt)
-			err = errors.Join(err, m.release(ctx, v.ID, v.StagedAt))
+		if err := m.recoverVolume(ctx, v); err != nil {
+			klog.FromContext(ctx).Error(err, "Finishing what a driver has left failed", "volume", v.ID)
 		}
 	}
 	return err
+}
+
+func (m *Manager) recoverVolume(ctx context.Context, v pool.Volume) error {
+	if v.State == pool.Creating || v.State == pool.Rebuilding {
+		// Nobody knows of it. If the call comes again, it starts anew.
+		klog.FromContext(ctx).Info("Removing half a volume", "volume", v.ID)
+		return m.Store.Discard(v)
+	}
+	if v.StagedAt == "" {
+		return nil
+	}
+	mounted, err := isMounted(m.Mounter, Staged(v, v.StagedAt))
+	if err != nil || mounted {
+		return err
+	}
+	klog.FromContext(ctx).Info("Volume is not staged any more", "volume", v.ID, "path", v.StagedAt)
+	return m.release(ctx, v.ID, v.StagedAt)
 }
 
 // replica is what a node has of a volume.
