@@ -62,8 +62,9 @@ func (m *Manager) sweep(ctx context.Context, id string) error {
 	case own.State == pool.Rebuilding, own.State == pool.Rebuilt && newestErr == nil && !isHere:
 		return m.Store.Discard(*own)
 	case own.State == pool.Rebuilt && isHere:
-		// It is the volume if the claim is still meant to be here.
-		if err = m.ask(ctx, Place, *own); status.Code(err) == codes.Aborted {
+		// It is the volume if the claim is still meant to be here. Then this node owns it, also if
+		// nobody uses it before it is deleted.
+		if _, err = m.open(ctx, id, "", own, others); status.Code(err) == codes.Aborted {
 			return m.Store.Discard(*own)
 		}
 	case own.State == pool.Ready && isHere && own.StagedAt != "":

@@ -232,7 +232,7 @@ func TestSweep(t *testing.T) {
 		named   string
 	}{
 		"not complete":       {half(pool.Rebuilding), "none", ""},
-		"complete":           {half(pool.Rebuilt), "rebuilt first", "m"},
+		"complete":           {half(pool.Rebuilt), "ready first", "m"},
 		"sent elsewhere":     {func(s *slow) { half(pool.Rebuilt)(s); s.sent[s.id] = "n" }, "none", ""},
 		"named elsewhere":    {func(s *slow) { half(pool.Rebuilt)(s); s.named[s.id] = "n" }, "none", "n"},
 		"cannot be told":     {func(s *slow) { half(pool.Rebuilt)(s); s.away = true }, "rebuilt first", ""},
@@ -274,5 +274,22 @@ func TestShow(t *testing.T) {
 				t.Errorf("shown: %v; expected %d", s.shown, test.want)
 			}
 		})
+	}
+}
+
+// TestDeleteNeverServed deletes a volume that the PersistentVolume names as being on a node
+// that has never served its copy: nobody else is asked to delete it.
+func TestDeleteNeverServed(t *testing.T) {
+	s := newSlow(t)
+	close(s.allow)
+	if err := s.m.copyHere(t.Context(), s.id); err != nil {
+		t.Fatal(err)
+	}
+	s.named[s.id] = "m"
+	s.expect(s.m.Release(t.Context(), s.id, s.path), codes.OK, "")
+	s.m.Sweep(t.Context())
+	s.expect(s.m.Delete(t.Context(), s.id), codes.OK, "")
+	if got := s.data(s.n, s.id) + ", " + s.data(s.m, s.id); got != "none, none" {
+		t.Error(got)
 	}
 }
