@@ -3,6 +3,7 @@ package pool
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 )
 
 // State is how far a volume is on a node. All of them take room.
@@ -54,4 +55,11 @@ type Volume struct {
 func ID(name, node string) string {
 	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:16]) + "@" + node
+}
+
+// Maker returns the node that has created the volume with an ID, or nothing if it is not one of
+// ID.
+func Maker(id string) string {
+	_, node, _ := strings.Cut(id, "@")
+	return node
 }

@@ -69,6 +69,12 @@ func (s *Store) Others() ([]*Store, error) {
 	return stores, nil
 }
 
+// Sees tells whether there are books of a node.
+func (s *Store) Sees(node string) bool {
+	_, err := os.Stat(filepath.Join(filepath.Dir(s.dir), node))
+	return err == nil
+}
+
 // Step marks a step for Fault.
 func (s *Store) Step(name string) {
 	if s.Fault != nil {

@@ -262,3 +262,13 @@ func move(c *cluster, _, m *Manager, id string) {
 	c.release(id)
 	c.write(m, id, "second")
 }
+
+// TestDeleteWithoutOthers deletes a volume on a node that cannot see the books of the node that
+// made it. It must not say that there is no such volume.
+func TestDeleteWithoutOthers(t *testing.T) {
+	c := newCluster(t, map[string]int64{"m": 10})
+	m := c.start("m")
+	c.expect(m.Delete(t.Context(), pool.ID("v", "n")), codes.FailedPrecondition, "does not own")
+	c.expect(m.Delete(t.Context(), pool.ID("v", "m")), codes.OK, "")
+	c.expect(m.Delete(t.Context(), "unknown"), codes.OK, "")
+}

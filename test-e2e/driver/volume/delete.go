@@ -28,7 +28,7 @@ func (m *Manager) Delete(ctx context.Context, id string) error {
 	case err != nil:
 		return err
 	case own == nil && len(others) == 0:
-		return nil // nobody has it
+		return m.checkGone(id)
 	case own == nil || isHalf(*own):
 		return status.Errorf(codes.FailedPrecondition, "node %s does not own volume %s", m.Store.Node, id)
 	}
@@ -42,6 +42,15 @@ func (m *Manager) Delete(ctx context.Context, id string) error {
 		}
 	}
 	klog.FromContext(ctx).Info("Deleted volume", "volume", id)
+	return nil
+}
+
+// checkGone returns no error if a volume that is in no books is gone. If those of the node that
+// made it are not among them, it may be there.
+func (m *Manager) checkGone(id string) error {
+	if maker := pool.Maker(id); maker != "" && !m.Store.Sees(maker) {
+		return status.Errorf(codes.FailedPrecondition, "node %s does not own volume %s, and cannot look into the books of node %s", m.Store.Node, id, maker)
+	}
 	return nil
 }
 
