@@ -44,7 +44,14 @@ func (m *Manager) serve(ctx context.Context, id, path string, options []string) 
 	if err != nil {
 		return err
 	}
-	if err = m.mount(v, path, options); err == nil {
+	if own.StagedAt == "" {
+		// What is mounted there is an old copy, which was taken over while it was staged.
+		err = m.unmountAt(path)
+	}
+	if err == nil {
+		err = m.mount(v, path, options)
+	}
+	if err == nil {
 		m.giveUp(ctx, v, others)
 		return nil
 	}

@@ -371,3 +371,19 @@ func TestRestartWithBrokenVolume(t *testing.T) {
 type inUse struct{ Folders }
 
 func (inUse) Detach(pool.Volume) (bool, error) { return true, nil }
+
+// TestMountedBefore has something else mounted at the staging path, such as a copy that another
+// node has taken over. What is served is the copy of now.
+func TestMountedBefore(t *testing.T) {
+	c := newCluster(t, map[string]int64{"n": 10})
+	n := c.start("n")
+	v := c.volume(n)
+	if err := n.Mounter.Mount("old", c.path, "", []string{"bind"}); err != nil {
+		t.Fatal(err)
+	}
+	c.expect(n.Acquire(t.Context(), v.ID, c.path), codes.OK, "")
+	mounts, err := n.Mounter.List()
+	if err != nil || len(mounts) != 1 || mounts[0].Device != v.Path {
+		t.Errorf("mounted: %v, %v; expected %s", mounts, err, v.Path)
+	}
+}

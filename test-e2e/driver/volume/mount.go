@@ -60,14 +60,8 @@ func (m *Manager) mount(v pool.Volume, path string, options []string) error {
 // unmount undoes mount, also if only half of it was done, and fails while something else uses the
 // volume. Nothing but the path need be known.
 func (m *Manager) unmount(v pool.Volume, path string) error {
-	for _, target := range []string{filepath.Join(path, device), path} {
-		mounted, err := isMounted(m.Mounter, target)
-		if err == nil && mounted {
-			err = m.Mounter.Unmount(target)
-		}
-		if err != nil {
-			return err
-		}
+	if err := m.unmountAt(path); err != nil {
+		return err
 	}
 	if v.Block {
 		if err := os.Remove(Staged(v, path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -83,6 +77,20 @@ func (m *Manager) unmount(v pool.Volume, path string) error {
 		err = errors.New("it is still in use")
 	}
 	return err
+}
+
+// unmountAt unmounts what is mounted at a staging path, or in it.
+func (m *Manager) unmountAt(path string) error {
+	for _, target := range []string{filepath.Join(path, device), path} {
+		mounted, err := isMounted(m.Mounter, target)
+		if err == nil && mounted {
+			err = m.Mounter.Unmount(target)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func isMounted(mounter mount.Interface, path string) (bool, error) {
