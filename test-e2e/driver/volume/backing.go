@@ -22,6 +22,8 @@ type Backing interface {
 	// Make makes the data of a new volume, or of a copy whose holes are not allocated. It can be
 	// repeated.
 	Make(v pool.Volume, format bool) error
+	// Check returns an error if the data of a volume is not there, or is not all of it.
+	Check(v pool.Volume) error
 	// Attach returns what is to be mounted, as what, and with which options. It can be
 	// repeated.
 	Attach(v pool.Volume) (source, fsType string, options []string, err error)
@@ -43,6 +45,12 @@ func (Folders) Make(v pool.Volume, _ bool) error {
 		return err
 	}
 	return os.Chmod(v.Path, 0o777) // whatever the umask: a pod may run as any user
+}
+
+// Check looks for the folder.
+func (Folders) Check(v pool.Volume) error {
+	_, err := os.Stat(v.Path)
+	return err
 }
 
 // Attach returns the folder.
@@ -85,6 +93,15 @@ func allocate(v pool.Volume) error {
 	const sector = 512
 	err = unix.Fallocate(int(file.Fd()), 0, 0, (v.CapacityBytes+sector-1)/sector*sector)
 	return errors.Join(err, file.Sync(), file.Close())
+}
+
+// Check looks at the file.
+func (Images) Check(v pool.Volume) error {
+	info, err := os.Stat(image(v))
+	if err == nil && info.Size() < v.CapacityBytes {
+		err = fmt.Errorf("%s has %d bytes; expected %d", image(v), info.Size(), v.CapacityBytes)
+	}
+	return err
 }
 
 // Attach attaches a loop device to the file, or finds the one that is attached.

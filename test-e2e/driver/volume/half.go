@@ -3,7 +3,6 @@ package volume
 import (
 	"context"
 	"errors"
-	"os"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -70,7 +69,7 @@ func (m *Manager) sweep(ctx context.Context, id string) error {
 	case own.State == pool.Ready && isHere && own.StagedAt != "":
 		m.giveUp(ctx, *own, others)
 	case own.State == pool.Ready && isHere:
-		if _, err = os.Stat(own.Path); err == nil {
+		if err = m.Backing.Check(*own); err == nil {
 			err = m.ask(ctx, Show, *own)
 		}
 	}

@@ -326,3 +326,21 @@ func TestMountedElsewhere(t *testing.T) {
 	}
 	c.expect(n.Release(t.Context(), v.ID, path), codes.OK, "")
 }
+
+// TestImageGone has a node whose folder of a volume is there, and the file in it is not. No
+// empty volume is made of that.
+func TestImageGone(t *testing.T) {
+	c, _ := newMachine(t)
+	n, m := c.start("n"), c.start("m")
+	v, err := n.Create(t.Context(), pool.Volume{Name: "v", CapacityBytes: 8 << 20, Block: true}, 0)
+	c.expect(err, codes.OK, "")
+	if err := os.Remove(image(v)); err != nil {
+		t.Fatal(err)
+	}
+	n.Sweep(t.Context())
+	if len(c.shown) > 0 {
+		t.Error("shown")
+	}
+	c.expect(m.Acquire(t.Context(), v.ID, c.paths["m"]), codes.Unavailable, "cannot be read")
+	c.expect(m.Release(t.Context(), v.ID, c.paths["m"]), codes.OK, "")
+}

@@ -89,7 +89,7 @@ func (m *Manager) prepare(ctx context.Context, id string) (source replica, own *
 // that it is complete, it does not count. If the context ends, so does it, after the
 // step that goes on.
 func (m *Manager) copyData(ctx context.Context, from replica, to pool.Volume) error {
-	if _, err := os.Stat(from.volume.Path); err != nil {
+	if err := m.Backing.Check(from.volume); err != nil {
 		return status.Errorf(codes.Unavailable, "the data of volume %s on node %s cannot be read: %v", to.ID, from.store.Node, err)
 	}
 	if err := os.RemoveAll(to.Path); err != nil {
