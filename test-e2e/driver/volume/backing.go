@@ -39,8 +39,11 @@ type Folders struct{}
 // HasBlock returns false: a folder is no device.
 func (Folders) HasBlock() bool { return false }
 
-// Make makes the folder.
-func (Folders) Make(v pool.Volume, _ bool) error {
+// Make makes the folder. A copy keeps the permissions that a pod has given it.
+func (Folders) Make(v pool.Volume, format bool) error {
+	if !format {
+		return nil
+	}
 	if err := os.MkdirAll(v.Path, 0o777); err != nil {
 		return err
 	}

@@ -293,3 +293,19 @@ func TestDeleteNeverServed(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestFolderKeepsMode rebuilds a folder that its pod has closed to others.
+func TestFolderKeepsMode(t *testing.T) {
+	c := newCluster(t, map[string]int64{"n": 10, "m": 10})
+	n, m := c.start("n"), c.start("m")
+	v := c.volume(n)
+	if err := os.Chmod(v.Path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.release(v.ID)
+	c.expect(m.Acquire(t.Context(), v.ID, c.path), codes.OK, "")
+	info, err := os.Stat(filepath.Join(c.pool("m"), v.ID))
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("mode after it was rebuilt: %v, %v", info.Mode(), err)
+	}
+}
