@@ -66,7 +66,8 @@ func (m *Manager) serve(ctx context.Context, id, path string, options []string) 
 func (m *Manager) open(ctx context.Context, id, path string, own *pool.Volume, others []replica) (pool.Volume, error) {
 	if own != nil && own.State == pool.Ready && own.StagedAt != "" {
 		if own.FencedFor != "" {
-			return *own, status.Errorf(codes.FailedPrecondition, "node %s has taken volume %s over while it was staged here", own.FencedFor, id)
+			// Not final: the kubelet has to unstage it.
+			return *own, status.Errorf(codes.Aborted, "node %s has taken volume %s over while it was staged here", own.FencedFor, id)
 		}
 		if own.StagedAt != path {
 			return *own, status.Errorf(codes.FailedPrecondition, "volume %s is staged at %s", id, own.StagedAt)

@@ -387,3 +387,15 @@ func TestMountedBefore(t *testing.T) {
 		t.Errorf("mounted: %v, %v; expected %s", mounts, err, v.Path)
 	}
 }
+
+// TestTakenOver has the kubelet ask again for a volume that was taken over while it was staged.
+// It has to unstage it, so the error must not be final.
+func TestTakenOver(t *testing.T) {
+	c := newCluster(t, map[string]int64{"n": 10})
+	n := c.start("n")
+	v := c.volume(n)
+	c.expect(n.Acquire(t.Context(), v.ID, c.path), codes.OK, "")
+	_, err := n.Store.Update(v.ID, func(v *pool.Volume) error { v.FencedFor = "m"; return nil })
+	c.expect(err, codes.OK, "")
+	c.expect(n.Acquire(t.Context(), v.ID, c.path), codes.Aborted, "taken")
+}
