@@ -66,6 +66,9 @@ func (s *Store) write(v Volume) error {
 // volume, so it is renamed first.
 func (s *Store) Discard(v Volume) error {
 	removed := v.Path + ".removed"
+	if err := os.RemoveAll(removed); err != nil { // what an earlier call could not remove
+		return err
+	}
 	err := s.locked(func(volumes map[string]*Volume) error {
 		if now := volumes[v.ID]; now != nil && (now.State != v.State || now.Generation != v.Generation || now.StagedAt != v.StagedAt) {
 			return fmt.Errorf("volume %s has changed on node %s; it is %s", v.ID, s.Node, now.State)

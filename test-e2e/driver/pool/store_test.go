@@ -154,3 +154,23 @@ func TestTornFile(t *testing.T) {
 		t.Errorf("%d are left", left)
 	}
 }
+
+// TestDiscardAgain has a removal that failed in the middle, and a volume of the same ID after it.
+func TestDiscardAgain(t *testing.T) {
+	s, err := Create(t.TempDir(), "n", []Pool{{Name: "p", Size: resource.MustParse("1Gi")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := s.Reserve(Volume{ID: "v"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{v.Path, v.Path + ".removed"} {
+		if err := os.MkdirAll(filepath.Join(dir, "data"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Discard(v); err != nil {
+		t.Error(err)
+	}
+}
