@@ -7,9 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// lockTime is how long to wait for a lock: a process that has it may hang with its disk.
+var lockTime = 10 * time.Second
 
 // lockFolder waits until no other process has the lock, and returns what ends it. It
 // ends with the process, too.
@@ -18,8 +22,11 @@ func lockFolder(dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
-		err = unix.Flock(int(file.Fd()), unix.LOCK_EX)
+	for deadline := time.Now().Add(lockTime); ; time.Sleep(time.Millisecond) { // flock has no deadline
+		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) || time.Now().After(deadline) {
+			break
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), file.Close())

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -171,6 +172,35 @@ func TestDiscardAgain(t *testing.T) {
 		}
 	}
 	if err := s.Discard(v); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLockHeld has another process that keeps the lock, because its disk hangs. Nobody waits for
+// it without an end.
+func TestLockHeld(t *testing.T) {
+	defer func(before time.Duration) { lockTime = before }(lockTime)
+	lockTime = 10 * time.Millisecond
+	s, err := Create(t.TempDir(), "n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := lockFolder(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { _, err := s.Volumes(); ended <- err }()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("read without the lock")
+		}
+	case <-time.After(time.Minute):
+		t.Error("it waits without an end")
+	}
+	unlock()
+	if _, err := s.Volumes(); err != nil {
 		t.Error(err)
 	}
 }
