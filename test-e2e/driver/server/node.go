@@ -7,8 +7,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"k8s.io/mount-utils"
-
 	"capacityv2.internal/test-e2e/driver/volume"
 )
 
@@ -61,7 +59,7 @@ func (n *Node) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRe
 }
 
 // NodePublishVolume binds the staging path to the path of a pod.
-func (n *Node) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+func (n *Node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	path := r.GetTargetPath()
 	if err := required(r.GetVolumeId(), "target path", path); err != nil {
 		return nil, err
@@ -76,18 +74,8 @@ func (n *Node) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequ
 	if err != nil {
 		return nil, err
 	}
-	if v.StagedAt == "" || v.StagedAt != r.GetStagingTargetPath() || v.FencedFor != "" {
-		return nil, status.Errorf(codes.FailedPrecondition, "volume %s is not staged at %q", v.ID, r.GetStagingTargetPath())
-	}
-	options := []string{"bind"}
-	if r.GetReadonly() {
-		options = append(options, "ro")
-	}
-	err = volume.Bind(n.Volumes.Mounter, v, path, func() (string, string, []string, error) {
-		return volume.Staged(v, v.StagedAt), "", options, nil
-	})
-	if err != nil {
-		return nil, status.Errorf(codes.Internal, "mount volume %s: %v", v.ID, err)
+	if err := n.Volumes.Publish(ctx, v.ID, r.GetStagingTargetPath(), path, r.GetReadonly()); err != nil {
+		return nil, err
 	}
 	return &csi.NodePublishVolumeResponse{}, nil
 }
@@ -97,8 +85,8 @@ func (n *Node) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolume
 	if err := required(r.GetVolumeId(), "target path", r.GetTargetPath()); err != nil {
 		return nil, err
 	}
-	if err := mount.CleanupMountPoint(r.GetTargetPath(), n.Volumes.Mounter, true); err != nil {
-		return nil, status.Errorf(codes.Internal, "unmount volume %s: %v", r.GetVolumeId(), err)
+	if err := n.Volumes.Unpublish(r.GetVolumeId(), r.GetTargetPath()); err != nil {
+		return nil, err
 	}
 	return &csi.NodeUnpublishVolumeResponse{}, nil
 }

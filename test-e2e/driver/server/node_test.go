@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -285,6 +286,47 @@ func TestStageFailed(t *testing.T) {
 			if err := m.Delete(t.Context(), v.ID); status.Code(err) != test.code {
 				t.Errorf("deleted: %v; expected %s", err, test.code)
 			}
+		})
+	}
+}
+
+// TestPublish has calls that come too late, or after a driver that was killed.
+func TestPublish(t *testing.T) {
+	for name, backing := range backings(t) {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			p := newPlugin(t, newManager(t, root, "node1", backing, mount.New(""), 10), root)
+			id, err := p.create("v", writer[0], 16<<20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.publish(id, writer[0])
+			if err := p.Node.Volumes.Mounter.Unmount(p.target); err != nil {
+				t.Fatal(err)
+			}
+			publish := &csi.NodePublishVolumeRequest{VolumeId: id, StagingTargetPath: p.staging, TargetPath: p.target, VolumeCapability: writer[0], Readonly: true}
+			late, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, err := p.NodePublishVolume(late, publish); status.Code(err) != codes.Canceled {
+				t.Errorf("after the call had ended: %v", err)
+			}
+			// Killed before what it had bound was read-only.
+			if err := p.Node.Volumes.Mounter.Mount(p.staging, p.target, "", []string{"bind"}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.NodePublishVolume(t.Context(), publish); err != nil {
+				t.Error(err)
+			}
+			if err := os.WriteFile(filepath.Join(p.target, "file"), nil, 0o600); !errors.Is(err, unix.EROFS) {
+				t.Errorf("wrote to what is read-only: %v", err)
+			}
+			if err := errors.Join(p.Node.Volumes.Mounter.Unmount(p.target), p.Node.Volumes.Mounter.Unmount(p.staging)); err != nil {
+				t.Error(err)
+			}
+			if _, err := p.NodePublishVolume(t.Context(), publish); status.Code(err) != codes.FailedPrecondition {
+				t.Errorf("the folder below the staging path: %v", err)
+			}
+			p.unpublish(id)
 		})
 	}
 }

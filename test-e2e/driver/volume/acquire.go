@@ -56,7 +56,7 @@ func (m *Manager) serve(ctx context.Context, id, path string, options []string) 
 		return nil
 	}
 	// The kubelet does not unstage what it could not stage.
-	if mounted, checkErr := isMounted(m.Mounter, Staged(v, path)); checkErr == nil && !mounted && v.StagedAt == path {
+	if mounted, checkErr := isMounted(m.Mounter, staged(v, path)); checkErr == nil && !mounted && v.StagedAt == path {
 		err = errors.Join(err, m.release(ctx, id, path))
 	}
 	return status.Errorf(codes.Internal, "mount volume %s: %v", id, err)

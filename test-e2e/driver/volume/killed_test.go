@@ -179,7 +179,7 @@ func (c *cluster) check(when, node string, v pool.Volume, strict bool) {
 	case info.Size() != v.CapacityBytes || info.Sys().(*syscall.Stat_t).Blocks*512 < v.CapacityBytes:
 		c.Errorf("%s: node %s has %d bytes, and %d allocated; expected %d", when, node, info.Size(), info.Sys().(*syscall.Stat_t).Blocks*512, v.CapacityBytes)
 	}
-	mounted, err := isMounted(mount.New(""), Staged(v, c.paths[node]))
+	mounted, err := isMounted(mount.New(""), staged(v, c.paths[node]))
 	if err != nil || mounted != (v.StagedAt != "") {
 		c.Errorf("%s: node %s: staged at %q, mounted: %t, %v", when, node, v.StagedAt, mounted, err)
 	}

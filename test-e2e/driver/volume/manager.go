@@ -90,7 +90,7 @@ func (m *Manager) recoverVolume(ctx context.Context, v pool.Volume) error {
 	if v.StagedAt == "" {
 		return nil
 	}
-	mounted, err := isMounted(m.Mounter, Staged(v, v.StagedAt))
+	mounted, err := isMounted(m.Mounter, staged(v, v.StagedAt))
 	if err != nil || mounted {
 		return err
 	}

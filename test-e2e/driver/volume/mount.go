@@ -14,16 +14,16 @@ import (
 // device is the file in a staging path on which a block volume is mounted.
 const device = "device"
 
-// Staged returns what is mounted when a volume is staged at a path.
-func Staged(v pool.Volume, path string) string {
+// staged returns what is mounted when a volume is staged at a path.
+func staged(v pool.Volume, path string) string {
 	if v.Block {
 		return filepath.Join(path, device)
 	}
 	return path
 }
 
-// Bind mounts something for a volume at a path, unless that is done.
-func Bind(mounter mount.Interface, v pool.Volume, path string, attach func() (source, fsType string, options []string, err error)) error {
+// bind mounts something for a volume at a path, unless that is done.
+func bind(mounter mount.Interface, v pool.Volume, path string, attach func() (source, fsType string, options []string, err error)) error {
 	mounted, err := isMounted(mounter, path)
 	if err != nil || mounted {
 		return err
@@ -47,7 +47,7 @@ func Bind(mounter mount.Interface, v pool.Volume, path string, attach func() (so
 
 // mount makes a volume usable at its staging path.
 func (m *Manager) mount(v pool.Volume, path string, options []string) error {
-	err := Bind(m.Mounter, v, Staged(v, path), func() (string, string, []string, error) {
+	err := bind(m.Mounter, v, staged(v, path), func() (string, string, []string, error) {
 		source, fsType, own, err := m.Backing.Attach(v)
 		return source, fsType, append(own, options...), err
 	})
@@ -64,7 +64,7 @@ func (m *Manager) unmount(v pool.Volume, path string) error {
 		return err
 	}
 	if v.Block {
-		if err := os.Remove(Staged(v, path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(staged(v, path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
