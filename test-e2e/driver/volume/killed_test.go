@@ -344,3 +344,25 @@ func TestImageGone(t *testing.T) {
 	c.expect(m.Acquire(t.Context(), v.ID, c.paths["m"]), codes.Unavailable, "cannot be read")
 	c.expect(m.Release(t.Context(), v.ID, c.paths["m"]), codes.OK, "")
 }
+
+// TestDeviceTakenOver unstages a device whose node was not off when another one took it over. The
+// file is removed; its loop device must not keep the room on the disk.
+func TestDeviceTakenOver(t *testing.T) {
+	c, _ := newMachine(t)
+	n, m := c.start("n"), c.start("m")
+	v, err := n.Create(t.Context(), pool.Volume{Name: "v", CapacityBytes: 8 << 20, Block: true}, 0)
+	c.expect(err, codes.OK, "")
+	c.expect(n.Acquire(t.Context(), v.ID, c.paths["n"]), codes.OK, "")
+	devices := c.attached(image(v))
+	c.release(v.ID)
+	c.off = []string{"n"}
+	c.expect(m.Acquire(t.Context(), v.ID, c.paths["m"]), codes.OK, "")
+	for range 2 {
+		c.expect(n.Release(t.Context(), v.ID, c.paths["n"]), codes.OK, "")
+	}
+	if files := c.losetup("--list", "--noheadings", "--output", "BACK-FILE"); slices.Contains(files, filepath.Join(v.Path+".removed", "image")) {
+		t.Errorf("%v is still attached to a file that was removed", devices)
+		c.losetup(append([]string{"--detach"}, devices...)...)
+	}
+	c.expect(m.Release(t.Context(), v.ID, c.paths["m"]), codes.OK, "")
+}
