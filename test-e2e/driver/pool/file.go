@@ -34,6 +34,20 @@ func lockFolder(dir string) (unlock func(), err error) {
 	return func() { _ = file.Close() }, nil
 }
 
+// Own fails if another process is the driver of the node, and keeps others from that as long as this
+// one runs: a copy that the other one goes on with would be taken for one of this one.
+func (s *Store) Own() error {
+	file, err := os.OpenFile(filepath.Join(s.dir, "driver"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return errors.Join(fmt.Errorf("another driver of node %s runs: %w", s.Node, err), file.Close())
+	}
+	s.owned = file
+	return nil
+}
+
 // SyncFolder makes durable which files a folder has.
 func SyncFolder(dir string) error {
 	f, err := os.Open(dir)

@@ -33,6 +33,8 @@ type Store struct {
 	// node.
 	pools []Pool
 	data  string
+	// owned is the file whose lock says that the driver of the node runs.
+	owned *os.File
 }
 
 // Room is what is left of a pool.

@@ -204,3 +204,25 @@ func TestLockHeld(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestOwn has a second driver on a node, such as one whose pod replaces one that was deleted by
+// force.
+func TestOwn(t *testing.T) {
+	root := t.TempDir()
+	first, second := create(t, root, "n", 1), create(t, root, "n", 1)
+	if err := first.Own(); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Own(); err == nil {
+		t.Error("two drivers run")
+	}
+	if err := create(t, root, "m", 1).Own(); err != nil {
+		t.Error(err)
+	}
+	if err := first.owned.Close(); err != nil { // as the end of the process does
+		t.Fatal(err)
+	}
+	if err := second.Own(); err != nil {
+		t.Error(err)
+	}
+}

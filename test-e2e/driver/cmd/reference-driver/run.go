@@ -61,6 +61,9 @@ func startNode(ctx context.Context, group *errgroup.Group, o options, placement 
 	if err != nil {
 		return err
 	}
+	if err := store.Own(); err != nil {
+		return err
+	}
 	manager, err := volume.New(ctx, &volume.Manager{Store: store, Backing: backing, Mounter: mount.New(""), Placement: placement, CreateDelay: o.createDelay})
 	if err != nil {
 		return err
