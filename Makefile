@@ -26,6 +26,7 @@ help: ## List the verbs
 	@echo "  SEED=N              test-stress: the faults of an earlier run"
 	@echo "  SUITE=REGEXP        upstream-suites, fails-without: only these folders"
 	@echo "  ONLY=REGEXP         bench, chain, nightly: only these parts"
+	@echo "  RUNS=N              chain: how often each part is measured"
 	@echo "  FUZZ_TIME=10m       nightly: how long each fuzz test runs"
 	@echo "  PATCH=REGEXP        prove: only these patches"
 	@echo "  SINCE=COMMIT        prove: only patches that are not those of a commit"
@@ -70,7 +71,7 @@ demo: ## Show the stories of the KEP on a local cluster, before and after, and d
 	@$(CAPACITYV2) demo
 
 chain: ## Measure scheduler, provisioner and reference driver together on a cluster, and write docs/benchmarks/chain.md
-	@$(CAPACITYV2) chain $(if $(ONLY),--only='$(value ONLY)')
+	@$(CAPACITYV2) chain $(if $(ONLY),--only='$(value ONLY)') $(if $(RUNS),--runs=$(RUNS))
 
 bench: ## Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks
 	@$(CAPACITYV2) bench $(if $(ONLY),--only='$(value ONLY)') $(if $(REPORT_ONLY),--report-only)

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"regexp"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -22,24 +24,41 @@ import (
 const stockProvisionerImage = "capacityv2.internal/csi-provisioner:stock"
 
 func chainCommand(a *App) *cobra.Command {
-	var only *regexp.Regexp
+	o := ChainOptions{}
 	c := verb("chain", "Measure scheduler, provisioner and reference driver together, and write docs/benchmarks/chain.md", `
 It brings up a cluster of three nodes, replaces its scheduler for each scenario, and takes
-over an hour. What has been measured is written at once, and stays when another part is
-measured.`, "  capacityv2 chain --only '^tight/InFlight'", func(ctx context.Context) error { return a.Chain(ctx, only) })
-	patternFlag(c, &only, "only", "only those whose name, SCENARIO/SCHEDULER/PROVISIONER as in the report, matches")
+about half an hour for each run. The report has what one call has measured: with --only, it
+is written beside the logs.`, "  capacityv2 chain --runs 1 --only '^tight/InFlight'", func(ctx context.Context) error { return a.Chain(ctx, o) })
+	patternFlag(c, &o.Only, "only", "only those whose name, SCENARIO/SCHEDULER/PROVISIONER as in the report, matches")
+	c.Flags().IntVar(&o.Runs, "runs", 5, "how often each scenario is measured")
 	return c
 }
 
+// ChainOptions are those of Chain.
+type ChainOptions struct {
+	// Only is for the names of scenarios; nil: all.
+	Only *regexp.Regexp
+	// Runs is how often each is measured.
+	Runs int
+}
+
 // Chain measures scheduler, provisioner and driver together on a cluster of its own,
-// and writes docs/benchmarks/chain.md. only is for the names of scenarios (nil: all); the
-// results of the others stay.
-func (a *App) Chain(ctx context.Context, only *regexp.Regexp) error {
+// and writes docs/benchmarks/chain.md, or, for some of the scenarios, a page in the folder
+// of the logs.
+func (a *App) Chain(ctx context.Context, o ChainOptions) error {
+	if o.Runs <= 0 {
+		return fmt.Errorf("--runs is %d; expected a number above 0", o.Runs)
+	}
+	page := filepath.Join(a.benchmarks(), "chain.md")
+	if o.Only != nil {
+		page = filepath.Join(a.WS.Logs(), "chain.md")
+	}
 	return a.onChain(ctx, "chain", nil, func(st cluster.Status) error {
 		return a.do(ctx, "chain", progress.Task{Name: "scenarios", Do: func(ctx context.Context, s *progress.Step) error {
+			s.Sayf("writing %s", page)
 			env := []string{"KUBECONFIG=" + st.Kubeconfig, "COMPONENTS=" + st.Components, "CLUSTER_GROUP=" + st.Group, "CHAIN_LOGS=" + a.WS.Logs(),
-				"CHAIN_ONLY=" + cmp.Or(only, everything).String(), "CHAIN_REPORT=" + filepath.Join(a.benchmarks(), "chain.md")}
-			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, a.Out, "-count=1", "-timeout", "3h", "-v", "-run", "^TestChain$", "./chain")
+				"CHAIN_ONLY=" + cmp.Or(o.Only, everything).String(), "CHAIN_RUNS=" + strconv.Itoa(o.Runs), "CHAIN_REPORT=" + page}
+			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, a.Out, "-count=1", "-timeout", "12h", "-v", "-run", "^TestChain$", "./chain")
 		}})
 	})
 }

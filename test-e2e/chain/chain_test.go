@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -18,28 +19,31 @@ import (
 // longer than the timeout of reservations.
 const patience = 150 * time.Second
 
-// TestChain measures each scenario with each variant, and writes the report.
+// TestChain measures each scenario with each variant, one after the other and as often as
+// it is told to, and writes the report.
 func TestChain(t *testing.T) {
 	if os.Getenv("COMPONENTS") == "" {
 		t.Skip("it replaces the scheduler of a cluster of its own: make chain")
 	}
 	only, err := regexp.Compile(os.Getenv("CHAIN_ONLY"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	report := readReport(t)
-	for _, s := range settings {
-		for _, v := range s.variants() {
-			if !only.MatchString(key(s, v)) {
-				continue
+	must(t, err)
+	runs, err := strconv.Atoi(os.Getenv("CHAIN_RUNS"))
+	must(t, err)
+	report := report{file: os.Getenv("CHAIN_REPORT"), results: map[string][]measure.Result{}}
+	for i := range runs {
+		for _, s := range settings {
+			for _, v := range s.variants() {
+				if !only.MatchString(key(s, v)) {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%d", key(s, v), i+1), func(t *testing.T) {
+					r := run(t, s, v)
+					t.Logf("%+v", r)
+					check(t, s, v, r)
+					report.add(s, v, r)
+					report.write(t)
+				})
 			}
-			t.Run(key(s, v), func(t *testing.T) {
-				r := run(t, s, v)
-				t.Logf("%+v", r)
-				check(t, s, v, r)
-				report.set(s, v, r)
-				report.write(t)
-			})
 		}
 	}
 }
@@ -66,24 +70,40 @@ func run(t *testing.T, s setting, v variant) measure.Result {
 	for _, node := range c.nodes {
 		places[node] = s.places()
 	}
-	switch {
-	case s.Churn > 0:
-		c.churn(t, s)
-	case s.Drain:
-		return c.drain(t, s, v, places)
-	default:
-		for i := range s.Pods {
-			c.createPod(t, i)
+	before := c.calls(t)
+	var r measure.Result
+	if s.Drain {
+		r = c.drain(t, s, v, places)
+	} else {
+		if s.Churn > 0 {
+			c.churn(t, s)
+		} else {
+			for i := range s.Pods {
+				c.createPod(t, s, i)
+			}
+			c.killOnTheWay(t, s)
 		}
-		c.killOnTheWay(t, s)
+		waitFor(t, patience, func() bool { return c.timeline.Left() == 0 })
+		r = c.timeline.Result(places, time.Now())
 	}
-	waitFor(t, patience, func() bool { return c.timeline.Left() == 0 })
-	return c.timeline.Result(places, time.Now())
+	r.Calls = -1
+	if volumes := c.timeline.Volumes(); volumes > 0 && len(s.Kill) == 0 {
+		r.Calls = float64(c.calls(t)-before) / float64(volumes)
+	}
+	return r
 }
 
-func (c *cluster) createPod(t *testing.T, i int) {
+// calls is how often drivers were asked for their capacity.
+func (c *cluster) calls(t *testing.T) int {
 	t.Helper()
-	must(t, c.CreatePod(t.Context(), fmt.Sprintf("pod-%d", i), "", volumeSize))
+	n, err := c.CapacityCalls(t.Context())
+	must(t, err)
+	return n
+}
+
+func (c *cluster) createPod(t *testing.T, s setting, i int) {
+	t.Helper()
+	must(t, c.CreatePod(t.Context(), fmt.Sprintf("pod-%d", i), "", s.size(i)))
 }
 
 // killOnTheWay kills what has to be killed, when a third of the pods have a node.
@@ -106,7 +126,7 @@ func (c *cluster) churn(t *testing.T, s setting) {
 	defer tick.Stop()
 	every := s.Pods / (len(s.Kill) + 1)
 	for i := range s.Pods {
-		c.createPod(t, i)
+		c.createPod(t, s, i)
 		if i > 0 && i%every == 0 && i/every <= len(s.Kill) {
 			c.crash(t, s.Kill[i/every-1])
 		}

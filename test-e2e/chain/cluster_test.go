@@ -44,7 +44,8 @@ func connect(t *testing.T, s setting, v variant) *cluster {
 	t.Cleanup(c.scheduler.End)
 	c.nodes, err = c.Nodes(t.Context())
 	must(t, err)
-	must(t, c.Configure(t.Context(), measure.Driver{Pools: s.Pools, CreateDelay: s.CreateDelay, Poll: s.Poll, Provisioner: v.provisioner}))
+	must(t, c.KeepOneClass(t.Context()))
+	must(t, c.Configure(t.Context(), measure.Driver{Pools: s.Pools, CreateDelay: s.CreateDelay, Provisioner: v.provisioner}))
 	c.timeline, err = c.Record(t.Context())
 	must(t, err)
 	return &c

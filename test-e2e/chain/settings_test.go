@@ -8,7 +8,7 @@ import (
 	"capacityv2.internal/test-e2e/measure"
 )
 
-// volumeSize is that of every volume, in GiB.
+// volumeSize is that of a volume, in GiB, where all are of one size.
 const volumeSize = 10
 
 // setting is what the driver, the provisioner and the users do in a scenario.
@@ -18,10 +18,10 @@ type setting struct {
 	Pods int
 	// Pools are those of each node, in GiB.
 	Pools []int
+	// Sizes are those of the volumes, in turn, in GiB. Empty means volumeSize.
+	Sizes []int
 	// CreateDelay is how much longer a volume takes.
 	CreateDelay time.Duration
-	// Poll is that of the provisioner. Zero is its default, a minute.
-	Poll time.Duration
 	// Churn is the time in which Pods pods are created and others deleted, so that
 	// Kept of them are there all the time.
 	Churn time.Duration
@@ -40,19 +40,16 @@ type setting struct {
 var settings = []setting{
 	{Name: "plenty", Pods: 60, Pools: []int{2000}},
 	{Name: "tight", Pods: 60, Pools: []int{200}},
-	{Name: "tight, eight pools a node", Pods: 60, Pools: []int{30, 30, 30, 30, 20, 20, 20, 20}},
+	{Name: "sizes and pools that differ", Pods: 28, Pools: []int{50, 37, 23}, Sizes: []int{13, 3, 11, 7}},
 	{Name: "tight, a volume takes 1 s", Pods: 60, Pools: []int{200}, CreateDelay: time.Second},
-	{Name: "tight, polled each second", Pods: 60, Pools: []int{200}, Poll: time.Second},
 	{Name: "tight, scheduler killed", Pods: 60, Pools: []int{200}, Kill: []string{"scheduler"}},
-	{Name: "tight, provisioners killed", Pods: 60, Pools: []int{200}, Kill: []string{"provisioner"}},
-	{Name: "tight, drivers killed", Pods: 60, Pools: []int{200}, Kill: []string{"driver"}},
-	{Name: "pods come and go", Pods: 100, Pools: []int{100}, Churn: 5 * time.Minute, Kept: 27},
-	{Name: "pods come and go, each part killed", Pods: 100, Pools: []int{100}, Churn: 5 * time.Minute, Kept: 27, Kill: []string{"scheduler", "provisioner", "driver"}},
+	{Name: "tight, provisioners and drivers killed", Pods: 60, Pools: []int{200}, Kill: []string{"provisioner", "driver"}},
+	{Name: "pods come and go", Pods: 60, Pools: []int{100}, Churn: 2 * time.Minute, Kept: 29},
+	{Name: "pods come and go, each part killed", Pods: 60, Pools: []int{100}, Churn: 2 * time.Minute, Kept: 29, Kill: []string{"scheduler", "provisioner", "driver"}},
 	{Name: "drain", Pods: 20, Pools: []int{200}, Drain: true},
 	{Name: "drain, room for half at first", Pods: 20, Pools: []int{200}, Drain: true, Fillers: 30},
 	{Name: "drain, scheduler killed", Pods: 20, Pools: []int{200}, Drain: true, Kill: []string{"scheduler"}},
-	{Name: "drain, provisioners killed", Pods: 20, Pools: []int{200}, Drain: true, Kill: []string{"provisioner"}},
-	{Name: "drain, drivers killed", Pods: 20, Pools: []int{200}, Drain: true, Kill: []string{"driver"}},
+	{Name: "drain, provisioners and drivers killed", Pods: 20, Pools: []int{200}, Drain: true, Kill: []string{"provisioner", "driver"}},
 }
 
 // places is how many volumes fit on a node.
@@ -64,6 +61,14 @@ func (s setting) places() int {
 	return places
 }
 
+// size is that of the volume of a pod, in GiB.
+func (s setting) size(pod int) int {
+	if len(s.Sizes) == 0 {
+		return volumeSize
+	}
+	return s.Sizes[pod%len(s.Sizes)]
+}
+
 // variant is a scheduler beside a provisioner.
 type variant struct {
 	// policy is that of the scheduler's reservation. With "" the feature gate is off.
@@ -73,20 +78,17 @@ type variant struct {
 
 func (v variant) scheduler() string { return cmp.Or(v.policy, "gate off") }
 
-// variants are those with which the setting is measured. What takes minutes, and what
-// kills, leaves out the provisioner that does not matter.
+// variants are those with which the setting is measured. Provisioners without
+// confirmation matter where reports decide, and where a scheduler starts anew.
 func (s setting) variants() []variant {
-	all := []variant{
-		{"", measure.Stock}, {"", measure.Patched}, {"Object", measure.Stock}, {"Object", measure.Patched}, {"InFlight", measure.Stock}, {"InFlight", measure.Patched},
+	off, object, stock, patched := variant{"", measure.Stock}, variant{"Object", measure.Patched}, variant{"InFlight", measure.Stock}, variant{"InFlight", measure.Patched}
+	switch {
+	case len(s.Kill) == 0 && s.Churn == 0 && !s.Drain:
+		return []variant{off, object, stock, patched}
+	case len(s.Kill) == 0:
+		return []variant{off, object, patched}
+	case slices.Equal(s.Kill, []string{"scheduler"}):
+		return []variant{object, stock, patched}
 	}
-	kills, long := len(s.Kill) > 0, s.Churn > 0 || s.Drain
-	return slices.DeleteFunc(all, func(v variant) bool {
-		switch v {
-		case variant{"", measure.Stock}:
-			return kills && long
-		case variant{"", measure.Patched}, variant{"Object", measure.Stock}:
-			return kills || long
-		}
-		return false
-	})
+	return []variant{object, patched}
 }

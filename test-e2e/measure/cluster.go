@@ -60,6 +60,23 @@ func Connect(ctx context.Context, kubeconfig string) (*Cluster, error) {
 	return c, err
 }
 
+// KeepOneClass deletes the driver's other classes: they would share its pools, and each
+// has objects of its own to write.
+func (c *Cluster) KeepOneClass(ctx context.Context) error {
+	classes, err := c.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, class := range classes.Items {
+		if class.Provisioner == DriverName && class.Name != c.Class {
+			if err := c.StorageV1().StorageClasses().Delete(ctx, class.Name, metav1.DeleteOptions{}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // End deletes the namespace, and waits for the end of all volumes.
 func (c *Cluster) End(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settled)

@@ -19,8 +19,6 @@ const (
 	provisionerImage = "capacityv2.internal/csi-provisioner"
 	// confirmationFlag is one of the patched provisioner only.
 	confirmationFlag = "--capacity-confirmation"
-	// dataFolder is that of a node, in the arguments of the driver's container.
-	dataFolder = "/var/lib/reference-csi/chain/$(NODE_NAME)"
 )
 
 // Provisioner is an image of external-provisioner, by its tag.
@@ -46,8 +44,6 @@ type Driver struct {
 	Pools []int
 	// CreateDelay is how much longer a volume takes.
 	CreateDelay time.Duration
-	// Poll is that of the provisioner. Zero is its default, a minute.
-	Poll        time.Duration
 	Provisioner Provisioner
 }
 
@@ -86,12 +82,9 @@ func (c *Cluster) Configure(ctx context.Context, d Driver) error {
 			case container.Image == driverImage:
 				container.Args = append(without(container.Args, "--pools", "--backing", "--create-delay"), d.flags()...)
 			case strings.HasPrefix(container.Image, provisionerImage+":"):
-				container.Args = without(container.Args, "--capacity-poll-interval", confirmationFlag)
+				container.Args = append(without(container.Args, "--http-endpoint", confirmationFlag), fmt.Sprintf("--http-endpoint=:%d", provisionerPort))
 				if d.Provisioner == Patched {
 					container.Args = append(container.Args, confirmationFlag)
-				}
-				if d.Poll > 0 {
-					container.Args = append(container.Args, "--capacity-poll-interval="+d.Poll.String())
 				}
 				container.Image = provisionerImage + ":" + string(d.Provisioner)
 			}

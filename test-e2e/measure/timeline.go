@@ -19,11 +19,14 @@ type Timeline struct {
 	mutex sync.Mutex
 	// changes are those of the places of a node that claims have taken, in order.
 	changes []change
+	reports reports
 	pods    map[string]*podTimes
 	// old are pods that do not count any more.
 	old sets.Set[types.UID]
 	// sentBack is how often the provisioner had no room and gave a claim back.
 	sentBack int
+	// refused are pods whose volumes a node had no room to rebuild.
+	refused sets.Set[types.UID]
 	// node is where a claim is sent now, by its UID.
 	node map[types.UID]string
 }
@@ -40,21 +43,34 @@ type podTimes struct {
 	created, decided, running, deleted time.Time
 }
 
-// Restart forgets the pods that there are and what was sent back, not what is taken.
+// Restart forgets the pods that there are, what had no room, and the reports, not what
+// is taken.
 func (tl *Timeline) Restart() {
 	tl.mutex.Lock()
 	defer tl.mutex.Unlock()
 	for _, p := range tl.pods {
 		tl.old.Insert(p.uid)
 	}
-	tl.pods, tl.sentBack = map[string]*podTimes{}, 0
+	tl.pods, tl.sentBack, tl.refused = map[string]*podTimes{}, 0, sets.New[types.UID]()
+	tl.reports.restart()
 }
 
 // Record starts to record the namespace, until ctx ends.
 func (c *Cluster) Record(ctx context.Context) (*Timeline, error) {
-	tl := &Timeline{pods: map[string]*podTimes{}, old: sets.New[types.UID](), node: map[types.UID]string{}}
+	tl := &Timeline{pods: map[string]*podTimes{}, old: sets.New[types.UID](), refused: sets.New[types.UID](), node: map[types.UID]string{}}
+	tl.reports.restart()
 	factory := informers.NewSharedInformerFactoryWithOptions(c, 0, informers.WithNamespace(c.Namespace))
+	everywhere := informers.NewSharedInformerFactory(c, 0)
 	claims, pods := factory.Core().V1().PersistentVolumeClaims().Informer(), factory.Core().V1().Pods().Informer()
+	for informer, handle := range map[cache.SharedIndexInformer]func(any){
+		factory.Core().V1().Events().Informer():                     tl.event,
+		everywhere.Core().V1().PersistentVolumes().Informer():       func(obj any) { tl.volume(obj, c.Namespace) },
+		everywhere.Storage().V1().CSIStorageCapacities().Informer(): tl.report,
+	} {
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: handle, UpdateFunc: func(_, obj any) { handle(obj) }}); err != nil {
+			return nil, err
+		}
+	}
 	if _, err := claims.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { tl.claim(obj.(*corev1.PersistentVolumeClaim), false) },
 		UpdateFunc: func(_, obj any) { tl.claim(obj.(*corev1.PersistentVolumeClaim), false) },
@@ -77,8 +93,11 @@ func (c *Cluster) Record(ctx context.Context) (*Timeline, error) {
 	}); err != nil {
 		return nil, err
 	}
-	factory.Start(ctx.Done())
-	factory.WaitForCacheSync(ctx.Done())
+	for _, f := range []informers.SharedInformerFactory{factory, everywhere} {
+		f.Start(ctx.Done())
+		f.WaitForCacheSync(ctx.Done())
+	}
+	tl.reports.restart() // those that were there do not count
 	return tl, nil
 }
 
@@ -177,102 +196,4 @@ func (tl *Timeline) Left() (n int) {
 		}
 	}
 	return n
-}
-
-// Result is what a run of a scenario comes down to. Times are in seconds.
-type Result struct {
-	// Failed is how many volumes were asked for where there was no room.
-	Failed int
-	// Decided is when the last pod had a node, Running when the last one ran, both
-	// from the creation of the first. Left is how many pods never ran.
-	Decided, Running float64
-	Left             int
-	// Lost is how many pods had other data after they were moved.
-	Lost int `json:",omitempty"`
-	// Wait is the longest time that a pod had no node while a node had room for it.
-	Wait float64
-}
-
-// Result evaluates the record for pods with one volume each: places is how many volumes
-// fit on each node.
-func (tl *Timeline) Result(places map[string]int, end time.Time) Result {
-	tl.mutex.Lock()
-	defer tl.mutex.Unlock()
-	r := Result{Failed: tl.sentBack}
-	var first, decided, running time.Time
-	for _, p := range tl.pods {
-		if first.IsZero() || p.created.Before(first) {
-			first = p.created
-		}
-		if p.decided.After(decided) {
-			decided = p.decided
-		}
-		if p.running.After(running) {
-			running = p.running
-		}
-		if p.running.IsZero() && p.deleted.IsZero() {
-			r.Left++
-		}
-	}
-	r.Decided, r.Running = decided.Sub(first).Seconds(), running.Sub(first).Seconds()
-	for _, p := range tl.pods {
-		until := p.decided
-		if until.IsZero() {
-			until = end
-			if !p.deleted.IsZero() {
-				until = p.deleted
-			}
-		}
-		r.Wait = max(r.Wait, tl.besideRoom(places, p.created, until).Seconds())
-	}
-	return r
-}
-
-// besideRoom is the longest time without interruption between from and until in which
-// some node had a free place.
-func (tl *Timeline) besideRoom(places map[string]int, from, until time.Time) time.Duration {
-	used := map[string]int{}
-	free := func() bool {
-		for node, n := range places {
-			if used[node] < n {
-				return true
-			}
-		}
-		return false
-	}
-	var longest time.Duration
-	since := from
-	wasFree := true
-	step := func(now time.Time) {
-		if wasFree && now.After(since) {
-			longest = max(longest, minTime(now, until).Sub(since))
-		}
-	}
-	for _, c := range tl.changes {
-		if c.at.After(until) {
-			break
-		}
-		used[c.node] += c.delta
-		if isFree := free(); isFree != wasFree {
-			at := maxTime(c.at, from)
-			step(at)
-			wasFree, since = isFree, at
-		}
-	}
-	step(until)
-	return longest
-}
-
-func minTime(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-func maxTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
