@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -26,9 +28,10 @@ const stockProvisionerImage = "capacityv2.internal/csi-provisioner:stock"
 func chainCommand(a *App) *cobra.Command {
 	o := ChainOptions{}
 	c := verb("chain", "Measure scheduler, provisioner and reference driver together, and write docs/benchmarks/chain.md", `
-It brings up a cluster of three nodes, replaces its scheduler for each scenario, and takes
-about half an hour for each run. The report has what one call has measured: with --only, it
-is written beside the logs.`, "  capacityv2 chain --runs 1 --only '^tight/InFlight'", func(ctx context.Context) error { return a.Chain(ctx, o) })
+It measures a central provisioner for 100 nodes first, without a cluster. Then it brings up
+a cluster of three nodes, and replaces its scheduler for each scenario. That takes about half
+an hour for each run. The report has what one call has measured: with --only, it is written
+beside the logs, and --only central is the first part alone.`, "  capacityv2 chain --runs 1 --only '^tight/InFlight'", func(ctx context.Context) error { return a.Chain(ctx, o) })
 	patternFlag(c, &o.Only, "only", "only those whose name, SCENARIO/SCHEDULER/PROVISIONER as in the report, matches")
 	c.Flags().IntVar(&o.Runs, "runs", 5, "how often each scenario is measured")
 	return c
@@ -42,25 +45,51 @@ type ChainOptions struct {
 	Runs int
 }
 
-// Chain measures scheduler, provisioner and driver together on a cluster of its own,
-// and writes docs/benchmarks/chain.md, or, for some of the scenarios, a page in the folder
-// of the logs.
+// central is the name of the part without a cluster.
+const central = "central"
+
+// Chain measures scheduler, provisioner and driver together, on a cluster of its own and
+// with a central provisioner for many nodes, and writes docs/benchmarks/chain.md, or, for
+// some of the scenarios, a page in the folder of the logs.
 func (a *App) Chain(ctx context.Context, o ChainOptions) error {
 	if o.Runs <= 0 {
 		return fmt.Errorf("--runs is %d; expected a number above 0", o.Runs)
 	}
-	page := filepath.Join(a.benchmarks(), "chain.md")
+	page, only := filepath.Join(a.benchmarks(), "chain.md"), cmp.Or(o.Only, everything)
 	if o.Only != nil {
 		page = filepath.Join(a.WS.Logs(), "chain.md")
+	}
+	second := filepath.Join(a.WS.Logs(), "chain-"+central+".md")
+	if err := os.Remove(second); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if only.MatchString(central) {
+		if err := a.central(ctx, second); err != nil || only.String() == central {
+			return err
+		}
 	}
 	return a.onChain(ctx, "chain", nil, func(st cluster.Status) error {
 		return a.do(ctx, "chain", progress.Task{Name: "scenarios", Do: func(ctx context.Context, s *progress.Step) error {
 			s.Sayf("writing %s", page)
 			env := []string{"KUBECONFIG=" + st.Kubeconfig, "COMPONENTS=" + st.Components, "CLUSTER_GROUP=" + st.Group, "CHAIN_LOGS=" + a.WS.Logs(),
-				"CHAIN_ONLY=" + cmp.Or(o.Only, everything).String(), "CHAIN_RUNS=" + strconv.Itoa(o.Runs), "CHAIN_REPORT=" + page}
+				"CHAIN_ONLY=" + only.String(), "CHAIN_RUNS=" + strconv.Itoa(o.Runs), "CHAIN_REPORT=" + page, "CHAIN_SECOND=" + second}
 			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, a.Out, "-count=1", "-timeout", "12h", "-v", "-run", "^TestChain$", "./chain")
 		}})
 	})
+}
+
+// central measures one provisioner for many nodes, and writes its table to a file.
+func (a *App) central(ctx context.Context, file string) error {
+	return a.do(ctx, "chain", a.apply(
+		progress.Task{Name: "build etcd", Do: a.buildEtcd},
+		progress.Task{Name: "build the stock provisioner", Do: a.buildStockProvisioner},
+		progress.Task{Name: "build external-provisioner", Do: a.buildProvisioner},
+		progress.Task{Name: "one provisioner for many nodes", Do: func(ctx context.Context, s *progress.Step) error {
+			s.Sayf("writing %s", file)
+			env := append(a.integrationEnv(), "STOCK_CSI_PROVISIONER="+filepath.Join(a.WS.StockComponents(), provisionerProgram), "CENTRAL_REPORT="+file)
+			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), env, s.Log, a.Out, "-run", "^$", "-bench", ".", "-benchtime", "1x", "-timeout", "2h", "./central")
+		}},
+	)...)
 }
 
 // onChain does something on a cluster of its own that has the reference driver and the

@@ -2,7 +2,9 @@ package chain
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -28,9 +30,15 @@ func (r *report) add(s setting, v variant, of measure.Result) {
 
 func (r *report) write(t *testing.T) {
 	t.Helper()
-	if r.file != "" {
-		must(t, os.WriteFile(r.file, r.page(), 0o644))
+	if r.file == "" {
+		return
 	}
+	// The table of the other part, which was measured before.
+	second, err := os.ReadFile(os.Getenv("CHAIN_SECOND"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	must(t, os.WriteFile(r.file, append(r.page(), second...), 0o644))
 }
 
 const head = `# The whole chain: driver, provisioner, scheduler, kubelet

@@ -13,8 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/clustertest"
@@ -121,20 +119,5 @@ func (g *guide) env(container corev1.Container) []string {
 // kubeconfig writes one with the permissions of the pod's service account.
 func (g *guide) kubeconfig() string {
 	g.Helper()
-	config := g.RESTConfig()
-	const name = "guide"
-	path := filepath.Join(g.TempDir(), "kubeconfig")
-	err := clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{name: {
-			Server: config.Host, TLSServerName: config.ServerName,
-			CertificateAuthority: config.CAFile, CertificateAuthorityData: config.CAData, InsecureSkipTLSVerify: config.Insecure,
-		}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{name: {
-			Token: config.BearerToken, Impersonate: "system:serviceaccount:" + g.daemonSet.Namespace + ":" + g.daemonSet.Spec.Template.Spec.ServiceAccountName,
-		}},
-		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
-		CurrentContext: name,
-	}, path)
-	g.ExpectNoError(err, "write the kubeconfig")
-	return path
+	return apiservertest.Kubeconfig(g.TContext.TContext, g.RESTConfig(), "system:serviceaccount:"+g.daemonSet.Namespace+":"+g.daemonSet.Spec.Template.Spec.ServiceAccountName)
 }
