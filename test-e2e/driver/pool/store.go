@@ -93,19 +93,22 @@ func (s *Store) locked(do func(volumes map[string]*Volume) error) error {
 		return err
 	}
 	defer unlock()
-	files, err := filepath.Glob(filepath.Join(s.dir, "*.json")) // without what a crash has left of one
+	files, err := os.ReadDir(s.dir)
 	if err != nil {
 		return err
 	}
 	volumes := map[string]*Volume{}
 	for _, file := range files {
-		data, err := os.ReadFile(file)
+		if filepath.Ext(file.Name()) != ".json" { // such as what a crash has left of one
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(s.dir, file.Name()))
 		v := &Volume{}
 		if err == nil {
 			err = json.Unmarshal(data, v)
 		}
 		if err != nil {
-			return fmt.Errorf("books of node %s: %s: %w", s.Node, file, err)
+			return fmt.Errorf("books of node %s: %s: %w", s.Node, file.Name(), err)
 		}
 		volumes[v.ID] = v
 	}

@@ -156,6 +156,17 @@ func TestTornFile(t *testing.T) {
 	}
 }
 
+// TestRootIsPattern has a root that is a pattern of file names, which does not match itself.
+func TestRootIsPattern(t *testing.T) {
+	s := create(t, filepath.Join(t.TempDir(), "a[b]*"), "n", 10)
+	if _, err := s.Reserve(Volume{ID: "v", CapacityBytes: gi}); err != nil {
+		t.Fatal(err)
+	}
+	if left := available(t, s); left[0] != 9 {
+		t.Errorf("%d are left; expected 9", left)
+	}
+}
+
 // TestDiscardAgain has a removal that failed in the middle, and a volume of the same ID after it.
 func TestDiscardAgain(t *testing.T) {
 	s, err := Create(t.TempDir(), "n", []Pool{{Name: "p", Size: resource.MustParse("1Gi")}})
