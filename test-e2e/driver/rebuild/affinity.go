@@ -40,7 +40,7 @@ func (p *placer) isOurs(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == p.driver
 }
 
-// named returns the nodes in the node affinity, sorted. None: the volume is released.
+// named returns the nodes in the node affinity, sorted. None: the volume is released, or confirm fails.
 func (p *placer) named(pv *corev1.PersistentVolume) (nodes []string) {
 	if a := pv.Spec.NodeAffinity; a != nil && a.Required != nil {
 		for _, term := range a.Required.NodeSelectorTerms {
@@ -141,8 +141,12 @@ func (p *placer) set(ctx context.Context, pv *corev1.PersistentVolume, nodes []s
 }
 
 // confirm looks at the claim again after an affinity was set, perhaps by a process that was
-// killed then, and releases the volume again if the claim was sent elsewhere.
+// killed then, and releases the volume again if the claim was sent elsewhere. A node affinity that
+// names no node is somebody else's. It gets Aborted, because what comes next would replace it.
 func (p *placer) confirm(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
+	if pv.Spec.NodeAffinity != nil && len(p.named(pv)) == 0 {
+		return nil, status.Errorf(codes.Aborted, "the node affinity of PersistentVolume %s names no node by %s", pv.Name, p.key)
+	}
 	before, ok := pv.Annotations[annUnconfirmed]
 	if !ok {
 		return pv, nil

@@ -111,7 +111,7 @@ func (c *Controller) place(ctx context.Context, pv *corev1.PersistentVolume) err
 		return c.set(ctx, pv, present, "returned")
 	}
 	homes, err := c.homesAmong(ctx, c.named(pv)...)
-	if err != nil || len(c.named(pv)) == 0 {
+	if err != nil {
 		return err
 	}
 	if _, usable, err := c.present(ctx, homes); err != nil || usable {

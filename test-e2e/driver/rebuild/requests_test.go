@@ -6,6 +6,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"capacityv2.internal/test-e2e/driver/pool"
 	"capacityv2.internal/test-e2e/driver/volume"
 )
@@ -106,6 +109,22 @@ func TestRequests(t *testing.T) {
 			do(h)
 		})
 	}
+}
+
+// TestOtherAffinity has a volume whose node affinity somebody has replaced by one that names no node.
+// It is not released, and stays as it is.
+func TestOtherAffinity(t *testing.T) {
+	h := newHarness(t, "n1")
+	patch := `{"metadata":{"annotations":{"` + annUnconfirmed + `":"", "` + annBegun + `":"n1"}}, "spec":{"nodeAffinity":
+		{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"zone","operator":"In","values":["z"]}]}]}}}}`
+	if _, err := h.client.CoreV1().PersistentVolumes().Patch(t.Context(), "pv", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, question := range []volume.Question{volume.Begin, volume.Place, volume.Show, volume.Drop} {
+		h.ask(question, "n1", codes.Aborted)
+	}
+	h.stays("; begun n1; unconfirmed")
+	h.expectWrites(1)
 }
 
 // TestFence checks what proves that a node is off: only somebody's word.
