@@ -52,7 +52,7 @@ func (m *Manager) serve(ctx context.Context, id, path string, options []string) 
 		err = m.mount(v, path, options)
 	}
 	if err == nil {
-		m.giveUp(ctx, v, others)
+		m.giveUp(ctx, id, others)
 		return nil
 	}
 	// The kubelet does not unstage what it could not stage.
@@ -188,15 +188,19 @@ func (m *Manager) commit(id, path string, generation int64, others []replica) (p
 	})
 }
 
-// giveUp removes old copies. One that is being made is removed by the node that makes it.
-func (m *Manager) giveUp(ctx context.Context, own pool.Volume, others []replica) {
+// giveUp removes old copies. One that is being made is removed by the node that makes it. If another node
+// has taken over meanwhile, because this one was taken for off, its copy is not an old one.
+func (m *Manager) giveUp(ctx context.Context, id string, others []replica) {
+	if own, err := m.Store.Get(id); err != nil || own.FencedFor != "" {
+		return // The others were read before: a copy that is complete was fenced for.
+	}
 	for _, o := range others {
 		if o.volume.State == pool.Rebuilding {
 			continue
 		}
 		if err := o.store.Discard(o.volume); err != nil {
 			// The next call tries it again.
-			klog.FromContext(ctx).Error(err, "Old copy was not removed", "volume", own.ID, "node", o.store.Node)
+			klog.FromContext(ctx).Error(err, "Old copy was not removed", "volume", id, "node", o.store.Node)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (m *Manager) sweep(ctx context.Context, id string) error {
 			return m.Store.Discard(*own)
 		}
 	case own.State == pool.Ready && isHere && own.StagedAt != "":
-		m.giveUp(ctx, *own, others)
+		m.giveUp(ctx, id, others)
 	case own.State == pool.Ready && isHere:
 		if err = m.Backing.Check(*own); err == nil {
 			err = m.ask(ctx, Show, *own)

@@ -216,6 +216,25 @@ func TestOldCopy(t *testing.T) {
 	}
 }
 
+// TestOffButRuns has a node that was wrongly taken for off. It leaves alone the complete copy of the node
+// that takes over.
+func TestOffButRuns(t *testing.T) {
+	s := newSlow(t)
+	close(s.allow)
+	s.expect(s.n.Acquire(t.Context(), s.id, s.path), codes.OK, "")
+	s.release(s.id)
+	s.off = []string{"n"}
+	s.expect(s.m.copyHere(t.Context(), s.id), codes.OK, "")
+	s.n.Sweep(t.Context())
+	if got := s.data(s.m, s.id); got != "rebuilt first" {
+		t.Errorf("node m: %s", got)
+	}
+	s.expect(s.m.Acquire(t.Context(), s.id, s.path), codes.OK, "")
+	if copies := s.copies.Load(); copies != 1 {
+		t.Errorf("%d copies", copies)
+	}
+}
+
 // TestSweep looks at what a copy is that no call asks for.
 func TestSweep(t *testing.T) {
 	half := func(state pool.State) func(s *slow) {
