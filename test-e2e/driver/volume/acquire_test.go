@@ -355,7 +355,7 @@ func TestOtherPath(t *testing.T) {
 }
 
 // TestRestartWithBrokenVolume checks that one volume that cannot be detached keeps no driver from
-// starting.
+// starting. When it can be, it does not stay staged, although no call comes.
 func TestRestartWithBrokenVolume(t *testing.T) {
 	c := newCluster(t, map[string]int64{"n": 10})
 	n := c.start("n")
@@ -365,6 +365,15 @@ func TestRestartWithBrokenVolume(t *testing.T) {
 	n = c.start("n")
 	if got, err := n.Get(v.ID); err != nil || got.StagedAt != c.path {
 		t.Errorf("after a restart: %v, %v", got, err)
+	}
+	n.Sweep(t.Context())
+	if got, err := n.Get(v.ID); err != nil || got.StagedAt != c.path {
+		t.Errorf("while it is in use: %v, %v", got, err)
+	}
+	n.Backing = Folders{}
+	n.Sweep(t.Context())
+	if got, err := n.Get(v.ID); err != nil || got.StagedAt != "" {
+		t.Errorf("when it is not in use any more: %v, %v", got, err)
 	}
 }
 

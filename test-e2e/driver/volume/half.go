@@ -33,7 +33,8 @@ func (m *Manager) drop(ctx context.Context, v pool.Volume) error {
 }
 
 // Sweep removes half copies, and old ones of other nodes, for which the call that would have
-// removed them was lost. It shows which copies this node has: it may have come back.
+// removed them was lost, and releases volumes that are not mounted any more. It shows which
+// copies this node has: it may have come back.
 func (m *Manager) Sweep(ctx context.Context) {
 	volumes, err := m.Store.Volumes()
 	for _, v := range volumes {
@@ -68,6 +69,7 @@ func (m *Manager) sweep(ctx context.Context, id string) error {
 		}
 	case own.State == pool.Ready && isHere && own.StagedAt != "":
 		m.giveUp(ctx, id, others)
+		err = m.releaseUnmounted(ctx, *own)
 	case own.State == pool.Ready && isHere:
 		if err = m.Backing.Check(*own); err == nil {
 			err = m.ask(ctx, Show, *own)

@@ -87,6 +87,12 @@ func (m *Manager) recoverVolume(ctx context.Context, v pool.Volume) error {
 		klog.FromContext(ctx).Info("Removing half a volume", "volume", v.ID)
 		return m.Store.Discard(v)
 	}
+	return m.releaseUnmounted(ctx, v)
+}
+
+// releaseUnmounted says that a volume is not staged any more if nothing is mounted, as after the node was
+// restarted. The kubelet may never ask for that.
+func (m *Manager) releaseUnmounted(ctx context.Context, v pool.Volume) error {
 	if v.StagedAt == "" {
 		return nil
 	}
@@ -94,7 +100,7 @@ func (m *Manager) recoverVolume(ctx context.Context, v pool.Volume) error {
 	if err != nil || mounted {
 		return err
 	}
-	klog.FromContext(ctx).Info("Volume is not staged any more", "volume", v.ID, "path", v.StagedAt)
+	klog.FromContext(ctx).Info("Releasing a volume that is not mounted any more", "volume", v.ID, "path", v.StagedAt)
 	return m.release(ctx, v.ID, v.StagedAt)
 }
 
