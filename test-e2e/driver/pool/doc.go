@@ -7,9 +7,11 @@
 // drivers of other nodes can look into the books and change them where they can reach
 // the folder.
 //
-//	ROOT/books/NODE/ID.json   one file for each volume
-//	ROOT/pools/NODE/NAME/ID   the data of a volume
+//	ROOT/books/NODE/ID.json           one file for each volume
+//	ROOT/books/NODE/NAME.pool         says that the folder of a pool was made
+//	ROOT/pools/NODE/NAME/volumes/ID   the data of a volume
 //
-// A pool is a disk that is mounted at ROOT/pools/NODE/NAME. The books are not on it, and
+// A pool is a disk that is mounted at ROOT/pools/NODE/NAME. Its folder is made once, so a disk that is not
+// mounted later has none: its pool has no room, and what is on it is not removed. The books are not on it, and
 // removing data needs no room, so a disk that is full can be emptied.
 package pool

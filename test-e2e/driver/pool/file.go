@@ -107,7 +107,7 @@ func (s *Store) Discard(v Volume) error {
 	if err := os.RemoveAll(removed); err != nil {
 		return err
 	}
-	if err := SyncFolder(filepath.Dir(v.Path)); err != nil {
+	if err := SyncFolder(filepath.Dir(v.Path)); err != nil { // as if the disk is not mounted
 		return err
 	}
 	return s.locked(func(map[string]*Volume) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -45,14 +46,40 @@ type Room struct {
 }
 
 // Create opens the books of a node for the driver of that node, which says what pools
-// there are. Their folders are made.
+// there are. The disks of those that are new have to be mounted.
 func Create(root, node string, pools []Pool) (*Store, error) {
 	s := &Store{Node: node, dir: filepath.Join(root, "books", node), data: filepath.Join(root, "pools", node), pools: pools}
 	err := os.MkdirAll(s.dir, 0o700)
 	for _, p := range pools {
-		err = errors.Join(err, os.MkdirAll(filepath.Join(s.data, p.Name), 0o700))
+		err = errors.Join(err, s.addPool(p.Name))
 	}
 	return s, err
+}
+
+// folder returns the folder of a pool. It is not the root of the disk, so it is only there while the disk
+// is mounted.
+func (s *Store) folder(pool string) string { return filepath.Join(s.data, pool, "volumes") }
+
+// addPool makes the folder of a pool that is new in the books, and never again.
+func (s *Store) addPool(name string) error {
+	dir, known := s.folder(name), filepath.Join(s.dir, name+".pool")
+	if _, err := os.Stat(known); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	data, err := os.ReadDir(dir)
+	if err == nil && len(data) > 0 {
+		err = fmt.Errorf("pool %s is new in the books of node %s, but %s has data; restore the books, or empty it", name, s.Node, dir)
+	}
+	if err == nil {
+		err = SyncFolder(filepath.Dir(dir))
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(known, nil, 0o600), SyncFolder(s.dir))
 }
 
 // Others opens the books of all other nodes, sorted by name.
@@ -115,11 +142,15 @@ func (s *Store) locked(do func(volumes map[string]*Volume) error) error {
 	return do(volumes)
 }
 
-// room returns what is left of the pools with the names, or of all if there are none.
+// room returns what is left of the pools with the names, or of all if there are none. It leaves out those
+// whose disks are not mounted.
 func (s *Store) room(volumes map[string]*Volume, names []string) []Room {
 	var rooms []Room
 	for _, p := range s.pools {
 		if len(names) > 0 && !slices.Contains(names, p.Name) {
+			continue
+		}
+		if _, err := os.Stat(s.folder(p.Name)); err != nil {
 			continue
 		}
 		available := p.Size.Value()
@@ -134,7 +165,7 @@ func (s *Store) room(volumes map[string]*Volume, names []string) []Room {
 }
 
 // Rooms returns what is left of the pools with the names, or of all pools if there are
-// none, sorted by name. Pools that the node does not have are left out.
+// none, sorted by name. Pools that the node does not have, or whose disks are not mounted, are left out.
 func (s *Store) Rooms(names []string) (rooms []Room, err error) {
 	err = s.locked(func(volumes map[string]*Volume) error {
 		rooms = s.room(volumes, names)
@@ -198,7 +229,7 @@ func (s *Store) Reserve(v Volume) (volume Volume, err error) {
 		best := slices.MinFunc(rooms, func(a, b Room) int {
 			return cmp.Or(cmp.Compare(a.AvailableBytes, b.AvailableBytes), strings.Compare(a.Pool.Name, b.Pool.Name))
 		})
-		v.Pool, v.Path = best.Pool.Name, filepath.Join(s.data, best.Pool.Name, v.ID)
+		v.Pool, v.Path = best.Pool.Name, filepath.Join(s.folder(best.Pool.Name), v.ID)
 		volume = v
 		return s.write(v)
 	})

@@ -135,12 +135,64 @@ func TestDiscard(t *testing.T) {
 	if left := available(t, s); left[0] != 10 {
 		t.Errorf("%d are left; expected 10", left)
 	}
-	// The disk is not there, or not mounted. The data may be on it.
-	if err := os.Remove(filepath.Dir(v.Path)); err != nil {
+}
+
+// TestNotMounted restarts a driver while the disk of a pool is not mounted. The room on it is not
+// offered, and what is on it does not count as removed.
+func TestNotMounted(t *testing.T) {
+	root := t.TempDir()
+	s := create(t, root, "n", 10, 5)
+	v, err := s.Reserve(Volume{ID: "v", CapacityBytes: gi})
+	if err == nil {
+		err = os.Mkdir(v.Path, 0o700)
+	}
+	disk := filepath.Join(root, "pools/n", v.Pool)
+	if err := errors.Join(err, os.Rename(disk, disk+".away"), os.Mkdir(disk, 0o700)); err != nil {
 		t.Fatal(err)
 	}
+	s = create(t, root, "n", 10, 5)
+	if left := available(t, s); !reflect.DeepEqual(left, []int64{10}) {
+		t.Errorf("%d are left; expected those of the other pool", left)
+	}
+	if v, err := s.Reserve(Volume{ID: "w", CapacityBytes: gi, Pools: []string{v.Pool}}); !errors.Is(err, ErrNoRoom) {
+		t.Errorf("reserved: %v, %v", v, err)
+	}
 	if err := s.Discard(v); err == nil {
-		t.Error("data was removed from a disk that is not there")
+		t.Error("removed")
+	}
+	if _, err := s.Get(v.ID); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(os.Remove(disk), os.Rename(disk+".away", disk)); err != nil {
+		t.Fatal(err)
+	}
+	if left := available(t, s); !reflect.DeepEqual(left, []int64{10, 4}) {
+		t.Errorf("mounted: %d are left", left)
+	}
+	if err := s.Discard(v); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNewBooks has a disk with data that is in no books, because they were lost. Nobody but an
+// administrator can tell whether it is needed.
+func TestNewBooks(t *testing.T) {
+	root := t.TempDir()
+	s := create(t, root, "n", 10)
+	v, err := s.Reserve(Volume{ID: "v", CapacityBytes: gi})
+	if err := errors.Join(err, os.Mkdir(v.Path, 0o700), os.RemoveAll(s.dir)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := Create(root, "n", s.pools); err == nil {
+			t.Error("the pool is used")
+		}
+	}
+	if err := os.Remove(v.Path); err != nil {
+		t.Fatal(err)
+	}
+	if left := available(t, create(t, root, "n", 10)); left[0] != 10 {
+		t.Errorf("%d are left", left)
 	}
 }
 

@@ -43,7 +43,7 @@ func TestChain(t *testing.T) {
 	if _, err := h.client.CoreV1().PersistentVolumes().Patch(t.Context(), "pv", types.MergePatchType, []byte(`{"spec":{"csi":{"volumeHandle":"`+v.ID+`"}}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(root, "pools/n1/p", v.ID, "file"), []byte("data"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(root, "pools/n1/p/volumes", v.ID, "file"), []byte("data"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	stage := func(node string, code codes.Code, text string) {
@@ -65,11 +65,11 @@ func TestChain(t *testing.T) {
 	h.outOfService("n1")
 	stage("n2", codes.OK, "") // no kubelet will unstage it
 	h.stays("n2")
-	data, err := os.ReadFile(filepath.Join(root, "pools/n2/p", v.ID, "file"))
+	data, err := os.ReadFile(filepath.Join(root, "pools/n2/p/volumes", v.ID, "file"))
 	if err != nil || string(data) != "data" {
 		t.Errorf("after it was rebuilt: %q, %v", data, err)
 	}
-	if _, err := os.Stat(filepath.Join(root, "pools/n1/p", v.ID)); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(root, "pools/n1/p/volumes", v.ID)); !os.IsNotExist(err) {
 		t.Errorf("the old copy is still there: %v", err)
 	}
 	stage("n1", codes.Aborted, "volume "+v.ID+" is on [n2], not on n1")

@@ -46,10 +46,18 @@ func (Folders) Make(v pool.Volume, format bool) error {
 	if !format {
 		return nil
 	}
-	if err := os.MkdirAll(v.Path, 0o777); err != nil {
+	if err := makeFolder(v); err != nil {
 		return err
 	}
 	return os.Chmod(v.Path, 0o777) // whatever the umask: a pod may run as any user
+}
+
+// makeFolder does not make the folder of the pool: it is missing if the disk is not mounted.
+func makeFolder(v pool.Volume) error {
+	if err := os.Mkdir(v.Path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 // Check looks for the folder.
@@ -85,7 +93,10 @@ func (Images) HasBlock() bool { return true }
 // Make allocates the file, in whole sectors, and formats it. What is zeroed or discarded gives
 // back what was allocated: so that is not left to the kernel, and the file is allocated again.
 func (b Images) Make(v pool.Volume, format bool) error {
-	err := errors.Join(os.MkdirAll(v.Path, 0o700), allocate(v))
+	err := makeFolder(v)
+	if err == nil {
+		err = allocate(v)
+	}
 	if err != nil || v.Block || !format {
 		return err
 	}

@@ -91,6 +91,20 @@ func TestCreateRepeated(t *testing.T) {
 	}
 }
 
+// TestMakeNotMounted makes a volume whose disk was unmounted after its room was taken. It is not made on
+// the disk below.
+func TestMakeNotMounted(t *testing.T) {
+	for _, backing := range []Backing{Folders{}, Images{}} {
+		disk := filepath.Join(t.TempDir(), "disk")
+		if err := backing.Make(pool.Volume{Path: filepath.Join(disk, "v"), CapacityBytes: 1, Block: true}, true); err == nil {
+			t.Errorf("%T: made", backing)
+		}
+		if _, err := os.Stat(disk); !os.IsNotExist(err) {
+			t.Errorf("%T: on the disk below: %v", backing, err)
+		}
+	}
+}
+
 // TestCreateCancelled has a caller that does not wait, and comes again.
 func TestCreateCancelled(t *testing.T) {
 	c := newCluster(t, map[string]int64{"n": 1})

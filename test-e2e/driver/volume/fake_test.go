@@ -69,7 +69,7 @@ func (c *cluster) start(node string) *Manager {
 }
 
 // pool returns the folder of a pool.
-func (c *cluster) pool(node string) string { return filepath.Join(c.root, "pools", node, "p") }
+func (c *cluster) pool(node string) string { return filepath.Join(c.root, "pools", node, "p/volumes") }
 
 func (c *cluster) CheckOff(_ context.Context, node string) error {
 	if slices.Contains(c.off, node) {

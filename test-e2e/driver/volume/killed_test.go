@@ -128,7 +128,7 @@ func (c *cluster) attached(file string) []string {
 
 func (c *cluster) images() []string {
 	c.Helper()
-	files, err := filepath.Glob(filepath.Join(c.root, "pools/*/p/*/image"))
+	files, err := filepath.Glob(filepath.Join(c.root, "pools/*/p/volumes/*/image"))
 	if err != nil {
 		c.Error(err)
 	}
@@ -153,7 +153,7 @@ func (c *cluster) fsck(when string, strict bool) {
 			c.check(when, node, v, strict)
 		}
 	}
-	found, err := filepath.Glob(filepath.Join(c.root, "pools/*/p/*"))
+	found, err := filepath.Glob(filepath.Join(c.root, "pools/*/p/volumes/*"))
 	if err != nil {
 		c.Errorf("%s: %v", when, err)
 	}
