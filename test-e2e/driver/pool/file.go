@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -80,6 +81,25 @@ func (s *Store) write(v Volume) error {
 	}
 	s.Step("renamed record " + string(v.State))
 	return SyncFolder(s.dir)
+}
+
+// RemoveUnknown removes data that is in no books, such as a copy that went on when the volume had been
+// deleted. It must not run while this node makes data.
+func (s *Store) RemoveUnknown() error {
+	volumes, err := s.Volumes()
+	if err != nil {
+		return err
+	}
+	for _, p := range s.pools {
+		entries, readErr := os.ReadDir(s.folder(p.Name))
+		err = errors.Join(err, readErr)
+		for _, e := range entries {
+			if !slices.ContainsFunc(volumes, func(v Volume) bool { return v.Pool == p.Name && v.ID == e.Name() }) {
+				err = errors.Join(err, os.RemoveAll(filepath.Join(s.folder(p.Name), e.Name())))
+			}
+		}
+	}
+	return err
 }
 
 // Discard removes the data of a volume, and then what the node knows of it, unless that has

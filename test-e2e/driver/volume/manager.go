@@ -72,6 +72,9 @@ func New(ctx context.Context, m *Manager) (*Manager, error) {
 // recover fails if the books cannot be read. What else fails is tried again by a later call: one
 // broken disk does not keep the other pools of the node away.
 func (m *Manager) recover(ctx context.Context) error {
+	if err := m.Store.RemoveUnknown(); err != nil {
+		klog.FromContext(ctx).Error(err, "Removing data that is in no books failed")
+	}
 	volumes, err := m.Store.Volumes()
 	for _, v := range volumes {
 		if err := m.recoverVolume(ctx, v); err != nil {
