@@ -64,7 +64,7 @@ func takeDown(ctx context.Context, ws workspace.Workspace, log io.Writer) error 
 			return err // what is mounted must not be removed with the folders
 		}
 	}
-	if err := machine.DetachLoops(ctx, placesOf(ws).shared()); err != nil {
+	if err := machine.DetachLoops(placesOf(ws).shared()); err != nil {
 		return err // they would keep the room of the volumes
 	}
 	errs = append(errs, removeLink(st.Link))

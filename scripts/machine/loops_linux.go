@@ -1,22 +1,24 @@
 package machine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
+
+// inode is a file, whatever its path: that of a loop device is what another mount namespace once saw.
+type inode struct{ device, number uint64 }
 
 // DetachLoops detaches the loop devices of the files below dir, and those that a kubelet has
 // on top of them: they outlive what has made them, and belong to no namespace.
-func DetachLoops(ctx context.Context, dir string) error {
-	ours := map[string]bool{}
+func DetachLoops(dir string) error {
+	ours := map[inode]bool{}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() {
 			err = addFile(ours, path)
@@ -32,47 +34,70 @@ func DetachLoops(ctx context.Context, dir string) error {
 	var devices []string
 	for before := -1; before < len(devices); { // until there is nothing on top of them
 		before = len(devices)
-		// By inode: the path is what another mount namespace once saw.
-		out, err := losetup(ctx, "--list", "--noheadings", "--output", "NAME,BACK-MAJ:MIN,BACK-INO")
+		attached, err := filepath.Glob("/sys/block/loop*/loop")
 		if err != nil {
 			return err
 		}
-		for line := range strings.Lines(out) {
-			fields := strings.Fields(line)
-			if !ours[strings.Join(fields[1:], " ")] || slices.Contains(devices, fields[0]) {
+		for _, path := range attached {
+			device := filepath.Join("/dev", filepath.Base(filepath.Dir(path)))
+			file, err := backing(device)
+			if err != nil {
+				return err
+			}
+			if !ours[file] || slices.Contains(devices, device) {
 				continue
 			}
-			devices = append(devices, fields[0])
-			if err := addFile(ours, fields[0]); err != nil {
+			devices = append(devices, device)
+			if err := addFile(ours, device); err != nil {
 				return err
 			}
 		}
 	}
 	var errs []error
 	for _, device := range slices.Backward(devices) {
-		_, err := losetup(ctx, "--detach", device)
+		err := onLoop(device, func(fd int) error { return unix.IoctlSetInt(fd, unix.LOOP_CLR_FD, 0) })
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// addFile adds a file as losetup prints it.
-func addFile(files map[string]bool, path string) error {
+// addFile adds a file as the kernel says what a loop device is attached to.
+func addFile(files map[inode]bool, path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return err
 	}
 	stat := info.Sys().(*syscall.Stat_t)
-	// As the kernel encodes the number of a device.
-	major, minor := stat.Dev>>8&0xfff, stat.Dev&0xff|stat.Dev>>12&0xfff00
-	files[fmt.Sprintf("%d:%d %d", major, minor, stat.Ino)] = true
+	files[inode{stat.Dev, stat.Ino}] = true
 	return nil
 }
 
-func losetup(ctx context.Context, arguments ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, "losetup", arguments...).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("losetup %s: %w: %s", strings.Join(arguments, " "), err, out)
+// backing returns the file of a loop device, or none if that is not for us to see.
+func backing(device string) (file inode, err error) {
+	err = onLoop(device, func(fd int) error {
+		status, err := unix.IoctlLoopGetStatus64(fd)
+		if err == nil {
+			file = inode{status.Device, status.Inode}
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		err = nil
 	}
-	return string(out), nil
+	return file, err
+}
+
+// onLoop does something with a loop device, unless that has been detached meanwhile.
+func onLoop(device string, do func(fd int) error) error {
+	file, err := os.Open(device)
+	if err == nil {
+		err = errors.Join(do(int(file.Fd())), file.Close())
+	}
+	if errors.Is(err, unix.ENXIO) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("loop device %s: %w", device, err)
+	}
+	return nil
 }

@@ -3,7 +3,6 @@
 package machine
 
 import (
-	"context"
 	"errors"
 	"net/netip"
 	"runtime"
@@ -40,4 +39,4 @@ func RemoveKubernetesRules() error { return nil }
 
 func UnmountBelow(string) error { return nil }
 
-func DetachLoops(context.Context, string) error { return nil }
+func DetachLoops(string) error { return nil }
