@@ -10,8 +10,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"k8s.io/mount-utils"
-
 	"capacityv2.internal/test-e2e/driver/pool"
 )
 
@@ -319,25 +317,6 @@ func (agrees) CheckOff(context.Context, string) error {
 }
 func (agrees) Ask(context.Context, Question, pool.Volume, string) error { return nil }
 
-// TestRestartOfNode checks that a node that was restarted does not keep a volume.
-func TestRestartOfNode(t *testing.T) {
-	c := newCluster(t, map[string]int64{"n": 10})
-	n := c.start("n")
-	v := c.volume(n)
-	if err := n.Acquire(t.Context(), v.ID, c.path); err != nil {
-		t.Fatal(err)
-	}
-	n = c.start("n") // of the driver only
-	if got, err := n.Get(v.ID); err != nil || got.StagedAt != c.path {
-		t.Errorf("after the driver: %v, %v", got, err)
-	}
-	c.mounters["n"] = mount.NewFakeMounter(nil)
-	n = c.start("n")
-	if got, err := n.Get(v.ID); err != nil || got.StagedAt != "" {
-		t.Errorf("after the node: %v, %v", got, err)
-	}
-}
-
 // TestOtherPath has calls with another staging path than the one at which a volume is staged.
 // They leave it staged: another node must not have it.
 func TestOtherPath(t *testing.T) {
@@ -353,33 +332,6 @@ func TestOtherPath(t *testing.T) {
 	c.expect(n.Release(t.Context(), v.ID, c.path), codes.OK, "")
 	c.expect(m.Acquire(t.Context(), v.ID, c.path), codes.OK, "")
 }
-
-// TestRestartWithBrokenVolume checks that one volume that cannot be detached keeps no driver from
-// starting. When it can be, it does not stay staged, although no call comes.
-func TestRestartWithBrokenVolume(t *testing.T) {
-	c := newCluster(t, map[string]int64{"n": 10})
-	n := c.start("n")
-	v := c.volume(n)
-	c.expect(n.Acquire(t.Context(), v.ID, c.path), codes.OK, "")
-	c.mounters["n"], c.backing = mount.NewFakeMounter(nil), inUse{}
-	n = c.start("n")
-	if got, err := n.Get(v.ID); err != nil || got.StagedAt != c.path {
-		t.Errorf("after a restart: %v, %v", got, err)
-	}
-	n.Sweep(t.Context())
-	if got, err := n.Get(v.ID); err != nil || got.StagedAt != c.path {
-		t.Errorf("while it is in use: %v, %v", got, err)
-	}
-	n.Backing = Folders{}
-	n.Sweep(t.Context())
-	if got, err := n.Get(v.ID); err != nil || got.StagedAt != "" {
-		t.Errorf("when it is not in use any more: %v, %v", got, err)
-	}
-}
-
-type inUse struct{ Folders }
-
-func (inUse) Detach(pool.Volume) (bool, error) { return true, nil }
 
 // TestMountedBefore has something else mounted at the staging path, such as a copy that another
 // node has taken over. What is served is the copy of now.

@@ -174,31 +174,6 @@ func TestDeletedWhileCopied(t *testing.T) {
 	}
 }
 
-// TestKilledWhileDeleted kills the driver of a node that copies a volume after it was deleted elsewhere. The
-// data is in no books then. The next driver removes it, and nothing else.
-func TestKilledWhileDeleted(t *testing.T) {
-	s := newSlow(t)
-	kept, err := s.m.Create(t.Context(), pool.Volume{Name: "kept", CapacityBytes: gi}, 0)
-	s.expect(err, codes.OK, "")
-	s.m.Store.Fault = func(step string) {
-		switch step {
-		case "copy data":
-			s.expect(s.m.Store.Discard(mustGet(s.cluster, s.m, s.id)), codes.OK, "") // as Delete on node n does first
-		case "copied data":
-			s.expect(s.n.Delete(t.Context(), s.id), codes.OK, "")
-			panic(killed{})
-		}
-	}
-	if died := (&steps{}).run(func() { _ = s.m.copyHere(t.Context(), s.id) }); !died {
-		t.Error("the driver was not killed")
-	}
-	s.start("m")
-	files, err := os.ReadDir(s.pool("m"))
-	if err != nil || len(files) != 1 || files[0].Name() != kept.ID {
-		t.Errorf("left: %v, %v; expected only %s", files, err, kept.ID)
-	}
-}
-
 // TestServedAtHomeWhileCopied has the old node serve a volume that is being copied. The new
 // one removes its half copy itself: it may be writing.
 func TestServedAtHomeWhileCopied(t *testing.T) {
