@@ -18,7 +18,7 @@ const Seccomp = "libseccomp"
 // debianPackages names the packages of a program where the two differ.
 var debianPackages = map[string]string{
 	"protoc": "protobuf-compiler", "gcc": "gcc libc6-dev", "ip": "iproute2", "ss": "iproute2", "ps": "procps", "pgrep": "procps",
-	"busybox": "busybox-static", "losetup": "mount", "mke2fs": "e2fsprogs", "ldd": "libc-bin", Seccomp: "libseccomp-dev",
+	"busybox": "busybox-static", "dd": "coreutils", "losetup": "mount", "mke2fs": "e2fsprogs", "ldd": "libc-bin", Seccomp: "libseccomp-dev",
 }
 
 // RequirePrograms refuses when one of the programs is not in PATH, and names

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -50,10 +51,20 @@ func (a *App) specImages(ctx context.Context, components string, s *progress.Ste
 	if err != nil {
 		return nil, err
 	}
+	// The specs of raw block volumes use flags that busybox's dd does not have. busybox's shell
+	// takes no other dd, and dash has no let.
+	files, err := dynamicPrograms(ctx, s, "bash", "dd")
+	if err != nil {
+		return nil, err
+	}
+	files["bin/busybox"] = box
+	delete(shell, "bin/dd")
+	shell["bin/sh"] = "bash"
+	agnhost := maps.Clone(files)
+	agnhost["agnhost"] = filepath.Join(a.WS.Components(), "agnhost")
 	images := map[string]node.Image{
-		"agnhost": {Entrypoint: []string{"/agnhost"}, Command: []string{"pause"}, Links: shell,
-			Files: map[string]string{"agnhost": filepath.Join(a.WS.Components(), "agnhost"), "bin/busybox": box}},
-		"busybox":          {Command: []string{"sh"}, Links: shell, Files: map[string]string{"bin/busybox": box}},
+		"agnhost":          {Entrypoint: []string{"/agnhost"}, Command: []string{"pause"}, Links: shell, Files: agnhost},
+		"busybox":          {Command: []string{"sh"}, Links: shell, Files: files},
 		"csi-attacher":     programImage("", "csi-attacher", a.WS.Bin()),
 		provisionerProgram: programImage("", provisionerProgram, components),
 	}
