@@ -34,7 +34,7 @@ func (s script) joiningPrograms(n *node.Node, cgroupRoot string) []node.Program 
 		"--hostname-override=" + n.Name,
 	}
 	return []node.Program{
-		{Args: kubelet, Dir: n.Dir, Log: p.nodeLog(n.Name + "-kubelet")},
-		{Args: proxy, Dir: n.Dir, Log: p.nodeLog(n.Name + "-kube-proxy")},
+		{Args: kubelet, Dir: n.Dir, Log: p.nodeLog(n.Name + "-kubelet"), Restarts: true},
+		{Args: proxy, Dir: n.Dir, Log: p.nodeLog(n.Name + "-kube-proxy"), Restarts: true},
 	}
 }

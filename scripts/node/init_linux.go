@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -70,7 +71,7 @@ func told(gate io.Reader) error {
 
 // Init is the first process of a node: it makes the node out of the empty
 // namespaces that it was started in, runs the node's programs, and ends with the
-// first of them. When it ends, the kernel ends all that is left of the node.
+// first of them that is not started again. When it ends, the kernel ends all that is left of the node.
 func Init(ctx context.Context, specFile string) error {
 	if os.Getpid() != 1 {
 		return errors.New("this verb is the first process of a cluster's node, and not for use by hand")
@@ -117,35 +118,59 @@ func Init(ctx context.Context, specFile string) error {
 	return nil
 }
 
-// runPrograms runs the programs until one ends, or ctx does, and ends the others.
-// The error tells which one ended.
+// shortRun is how long a program has to run to be started again when it ends.
+var shortRun = 5 * time.Second
+
+// runPrograms runs the programs until one ends, or ctx does, and ends the others. One that
+// restarts is started again, as a service manager does, unless it has hardly run. The error
+// tells which one ended.
 func (s *Spec) runPrograms(ctx context.Context) error {
+	var mutex sync.Mutex
 	var pids []int
 	terminate := func() {
+		mutex.Lock()
+		defer mutex.Unlock()
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGTERM)
 		}
 	}
-	for _, p := range s.Programs {
-		pid, err := start(p.Log, p.Dir, s.Env, p.Args[0], p.Args[1:]...)
+	started := make([]time.Time, len(s.Programs))
+	for i, p := range s.Programs {
+		pid, err := start(os.O_TRUNC, p.Log, p.Dir, s.Env, p.Args[0], p.Args[1:]...)
 		if err != nil {
 			terminate()
 			return err
 		}
-		pids = append(pids, pid)
+		pids, started[i] = append(pids, pid), time.Now()
 	}
 	go func() {
 		<-ctx.Done()
 		terminate()
 	}()
-	first, status := reap(pids)
-	err := fmt.Errorf("%s ended by itself: %s", s.Programs[first].Args[0], status)
-	terminate()
-	for left := slices.Delete(slices.Clone(pids), first, first+1); len(left) > 0; {
-		i, _ := reap(left)
-		left = slices.Delete(left, i, i+1)
+	for {
+		i, status := reap(pids)
+		p := s.Programs[i]
+		err := fmt.Errorf("%s ended by itself: %s", p.Args[0], status)
+		if ctx.Err() == nil && p.Restarts && time.Since(started[i]) > shortRun {
+			fmt.Printf("%v; it is started again\n", err)
+			var pid int
+			if pid, err = start(os.O_APPEND, p.Log, p.Dir, s.Env, p.Args[0], p.Args[1:]...); err == nil {
+				mutex.Lock()
+				pids[i], started[i] = pid, time.Now()
+				mutex.Unlock()
+				if ctx.Err() != nil {
+					terminate() // again, because this one was not there
+				}
+				continue
+			}
+		}
+		terminate()
+		for left := slices.Delete(slices.Clone(pids), i, i+1); len(left) > 0; {
+			i, _ := reap(left)
+			left = slices.Delete(left, i, i+1)
+		}
+		return err
 	}
-	return err
 }
 
 // reap collects every process that ends, as the first process has to, until one of
@@ -229,7 +254,7 @@ func (s *Spec) startContainerd(ctx context.Context) (int, error) {
 	if err := os.WriteFile(config, []byte(strings.ReplaceAll(s.Containerd, snapshotterMark, snapshotter)), 0o644); err != nil {
 		return 0, err
 	}
-	pid, err := start(s.ContainerdLog, s.Node.Dir, os.Environ(), filepath.Join(s.Bin, "containerd"), "--config", config)
+	pid, err := start(os.O_TRUNC, s.ContainerdLog, s.Node.Dir, os.Environ(), filepath.Join(s.Bin, "containerd"), "--config", config)
 	if err != nil {
 		return 0, err
 	}
@@ -272,9 +297,9 @@ func (s *Spec) snapshotter() string {
 	return "overlayfs"
 }
 
-// start starts a program that [reap] waits for.
-func start(log, dir string, env []string, name string, args ...string) (int, error) {
-	out, err := os.Create(log)
+// start starts a program that [reap] waits for. logFlag is os.O_TRUNC or os.O_APPEND.
+func start(logFlag int, log, dir string, env []string, name string, args ...string) (int, error) {
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|logFlag, 0o644)
 	if err != nil {
 		return 0, err
 	}

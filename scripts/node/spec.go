@@ -35,6 +35,9 @@ type Spec struct {
 type Program struct {
 	Args     []string
 	Dir, Log string
+	// Restarts is that it is started again when it ends: kube-proxy ends when its Node object
+	// is deleted, and a kubelet has to be restarted to make a new one.
+	Restarts bool
 }
 
 // Prepare makes the node's folders and files and returns the spec without its
