@@ -110,7 +110,27 @@ func FollowUses(root, tree string) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(root, workspace.GoWork)
+	rel, err := filepath.Rel(root, tree)
+	if err != nil {
+		return err
+	}
+	prefix := "./" + filepath.ToSlash(rel) + strings.TrimPrefix(stagingPrefix, ".")
+	return editWork(root, func(f *modfile.WorkFile) (err error) {
+		for _, u := range f.Use {
+			if n, ok := strings.CutPrefix(u.Path, prefix); ok && !slices.Contains(names, n) {
+				err = errors.Join(err, f.DropUse(u.Path))
+			}
+		}
+		for _, n := range names {
+			err = errors.Join(err, f.AddUse(prefix+n, ""))
+		}
+		return err
+	})
+}
+
+// editWork changes the go.work of a folder.
+func editWork(dir string, edit func(*modfile.WorkFile) error) error {
+	path := filepath.Join(dir, workspace.GoWork)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -119,20 +139,7 @@ func FollowUses(root, tree string) error {
 	if err != nil {
 		return err
 	}
-	rel, err := filepath.Rel(root, tree)
-	if err != nil {
-		return err
-	}
-	prefix := "./" + filepath.ToSlash(rel) + strings.TrimPrefix(stagingPrefix, ".")
-	for _, u := range f.Use {
-		if n, ok := strings.CutPrefix(u.Path, prefix); ok && !slices.Contains(names, n) {
-			err = errors.Join(err, f.DropUse(u.Path))
-		}
-	}
-	for _, n := range names {
-		err = errors.Join(err, f.AddUse(prefix+n, ""))
-	}
-	if err != nil {
+	if err := edit(f); err != nil {
 		return err
 	}
 	f.Cleanup()

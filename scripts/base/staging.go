@@ -2,6 +2,7 @@ package base
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,7 +16,6 @@ import (
 
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
-	"capacityv2.internal/scripts/workspace"
 )
 
 // stagingPrefix is how the go.work of a tree names its staging modules.
@@ -117,22 +117,12 @@ func dropUses(tree string, modules []string) error {
 	if len(modules) == 0 {
 		return nil
 	}
-	path := filepath.Join(tree, workspace.GoWork)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	f, err := modfile.ParseWork(path, b, nil)
-	if err != nil {
-		return err
-	}
-	for _, m := range modules {
-		if err := f.DropUse(stagingPrefix + m); err != nil {
-			return err
+	return editWork(tree, func(f *modfile.WorkFile) (err error) {
+		for _, m := range modules {
+			err = errors.Join(err, f.DropUse(stagingPrefix+m))
 		}
-	}
-	f.Cleanup()
-	return os.WriteFile(path, modfile.Format(f.Syntax), 0o644)
+		return err
+	})
 }
 
 // Without returns the staging modules that the base in repo does not have.
