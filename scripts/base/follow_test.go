@@ -73,13 +73,13 @@ go 1.26.0
 
 use (
 	./test
-	./work/tree
-	./work/tree/staging/src/k8s.io/api
-	./work/tree/staging/src/k8s.io/gone
+	./trees/base
+	./trees/base/staging/src/k8s.io/api
+	./trees/base/staging/src/k8s.io/gone
 )
 `)
-	put(t, filepath.Join(root, "work", "tree", "go.work"), "go 1.26.0\n\nuse (\n\t.\n\t./staging/src/k8s.io/api\n\t./staging/src/k8s.io/new\n)\n")
-	if err := FollowUses(root, filepath.Join(root, "work", "tree")); err != nil {
+	put(t, filepath.Join(root, "trees", "base", "go.work"), "go 1.26.0\n\nuse (\n\t.\n\t./staging/src/k8s.io/api\n\t./staging/src/k8s.io/new\n)\n")
+	if err := FollowUses(root, filepath.Join(root, "trees", "base")); err != nil {
 		t.Fatal(err)
 	}
 	wantFile(t, filepath.Join(root, "go.work"), `// Ours.
@@ -87,9 +87,9 @@ go 1.26.0
 
 use (
 	./test
-	./work/tree
-	./work/tree/staging/src/k8s.io/api
-	./work/tree/staging/src/k8s.io/new
+	./trees/base
+	./trees/base/staging/src/k8s.io/api
+	./trees/base/staging/src/k8s.io/new
 )
 `)
 }

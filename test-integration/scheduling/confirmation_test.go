@@ -10,6 +10,7 @@ import (
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/modeldriver"
 )
 
 // TestEightDisks: a node of eight disks takes eight pods that need most of a disk
@@ -44,6 +45,22 @@ func TestEightDisks(t *testing.T) {
 	}
 }
 
+// startWithVolume starts a control plane with one node of 200 GiB, and a pod whose volume of
+// 60 GiB the driver has reported.
+func startWithVolume(t *testing.T, options clustertest.Options, confirming bool) (*clustertest.Cluster, *modeldriver.Driver, clustertest.Pod) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
+	c.CreateNodes(1)
+	config := unpublished([]int64{200})
+	config.Confirming = confirming
+	driver := c.StartDriver(config)
+	first := clustertest.Pod{Name: "first", Class: class, Sizes: []string{"60Gi"}}
+	c.CreatePod(first)
+	c.ExpectNode("first", "node-1")
+	driver.Publish()
+	waitForCapacity(c, 140)
+	return c, driver, first
+}
+
 // TestHiddenCreation: a volume is created and another one is deleted between two
 // reports, so that the numbers stay as they were. If the driver confirms, they are
 // known to be new. Otherwise they are believed when the reservation has expired.
@@ -54,17 +71,7 @@ func TestHiddenCreation(t *testing.T) {
 				if !confirming {
 					options.ReservationTimeout = 5
 				}
-				c := clustertest.StartWith(ktesting.Init(t), options)
-				c.CreateNodes(1)
-				config := unpublished([]int64{200})
-				config.Confirming = confirming
-				driver := c.StartDriver(config)
-				first := clustertest.Pod{Name: "first", Class: class, Sizes: []string{"60Gi"}}
-				c.CreatePod(first)
-				c.ExpectNode("first", "node-1")
-				driver.Publish()
-				waitForCapacity(c, 140)
-
+				c, driver, first := startWithVolume(t, options, confirming)
 				c.CreatePod(clustertest.Pod{Name: "second", Class: class, Sizes: []string{"60Gi"}})
 				c.ExpectNode("second", "node-1")
 				c.DeletePod(first)
@@ -121,17 +128,7 @@ func TestOlderProvisionerRepeatsNumbers(t *testing.T) {
 
 func testOlderProvisionerRepeatsNumbers(t *testing.T, options clustertest.Options) {
 	options.ReservationTimeout = 1
-	c := clustertest.StartWith(ktesting.Init(t), options)
-	c.CreateNodes(1)
-	config := unpublished([]int64{200})
-	config.Confirming = true
-	driver := c.StartDriver(config)
-	first := clustertest.Pod{Name: "first", Class: class, Sizes: []string{"60Gi"}}
-	c.CreatePod(first)
-	c.ExpectNode("first", "node-1")
-	driver.Publish()
-	waitForCapacity(c, 140)
-
+	c, driver, first := startWithVolume(t, options, true)
 	driver.Confirm(false)
 	c.CreatePod(clustertest.Pod{Name: "second", Class: class, Sizes: []string{"60Gi"}})
 	c.ExpectNode("second", "node-1")
