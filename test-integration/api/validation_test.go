@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/apiservertest"
@@ -107,48 +106,6 @@ func TestStrictFieldValidation(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestMaximumVolumeSizeRatcheting checks the bound that exists only with the
-// gate on: a new negative maximumVolumeSize is refused, a stored one does not
-// block other updates.
-func TestMaximumVolumeSizeRatcheting(t *testing.T) {
-	tCtx := ktesting.Init(t)
-	storage := apiservertest.NewStorage()
-	const message = `maximumVolumeSize: Invalid value: "-1": must be greater than or equal to 0`
-
-	// Only a stock server still stores such an object.
-	server := apiservertest.StartStock(tCtx, storage)
-	createCapacity(tCtx, server.Client, withMaximum(newCapacity("stored"), "-1"))
-	server.Stop()
-
-	server = apiservertest.StartGateOn(tCtx, storage)
-	_, err := server.Client.StorageV1().CSIStorageCapacities(ns).Create(tCtx, withMaximum(newCapacity("new"), "-1"), metav1.CreateOptions{})
-	expectInvalid(tCtx, "create", err, message)
-
-	updateCapacity(tCtx, server.Client, "stored", func(c *storagev1.CSIStorageCapacity) { touch(c) })
-	got := updateCapacity(tCtx, server.Client, "stored", func(c *storagev1.CSIStorageCapacity) {
-		c.AvailableCapacities = quantities("1Gi")
-	})
-	expectPools(tCtx, "update of an object with a negative maximumVolumeSize", got, "1Gi")
-
-	updateCapacity(tCtx, server.Client, "stored", func(c *storagev1.CSIStorageCapacity) { withMaximum(c, "1Gi") })
-	err = tryUpdate(tCtx, server.Client, "stored", func(c *storagev1.CSIStorageCapacity) { withMaximum(c, "-1") })
-	expectInvalid(tCtx, "update back", err, message)
-}
-
-func withMaximum(c *storagev1.CSIStorageCapacity, maximum string) *storagev1.CSIStorageCapacity {
-	c.MaximumVolumeSize = &quantities(maximum)[0]
-	return c
-}
-
-// tryUpdate is [updateCapacity] for an update that may fail.
-func tryUpdate(tCtx ktesting.TContext, client kubernetes.Interface, name string, change func(*storagev1.CSIStorageCapacity)) error {
-	tCtx.Helper()
-	c := getCapacity(tCtx, client, name)
-	change(c)
-	_, err := client.StorageV1().CSIStorageCapacities(ns).Update(tCtx, c, metav1.UpdateOptions{})
-	return err
 }
 
 // expectInvalid reports an error other than the one of validation that says
