@@ -24,11 +24,18 @@ func (r Report) WritePlot(w io.Writer) error {
 	p.Add(plotter.NewGrid())
 
 	lines := 0
-	for _, enabled := range []bool{false, true} {
+	for _, scheduler := range []struct {
+		name  string
+		paint color.Color
+	}{
+		{"upstream", color.RGBA{R: 200, G: 60, B: 40, A: 255}},
+		{"gate-off", color.RGBA{R: 110, G: 110, B: 110, A: 255}},
+		{"gate-on", color.RGBA{R: 30, G: 90, B: 180, A: 255}},
+	} {
 		for i, claims := range []int{1, 3} {
 			var points plotter.XYs
 			for _, nodes := range []int{100, 1000, 5000, 15000} {
-				if seconds, ok := r.Samples.Median(passName(nodes, claims, 0, enabled), second); ok {
+				if seconds, ok := r.Samples.Median(passName(nodes, claims, 0, scheduler.name), second); ok {
 					points = append(points, plotter.XY{X: float64(nodes), Y: seconds})
 				}
 			}
@@ -40,17 +47,13 @@ func (r Report) WritePlot(w io.Writer) error {
 			if err != nil {
 				return err
 			}
-			who, paint := "upstream", color.RGBA{R: 200, G: 60, B: 40, A: 255}
-			if enabled {
-				who, paint = "series", color.RGBA{R: 30, G: 90, B: 180, A: 255}
-			}
-			line.Color, marks.Color = paint, paint
+			line.Color, marks.Color = scheduler.paint, scheduler.paint
 			marks.Shape = draw.CircleGlyph{}
 			if i > 0 {
 				line.Dashes = []vg.Length{vg.Points(4), vg.Points(3)}
 			}
 			p.Add(line, marks)
-			p.Legend.Add(fmt.Sprintf("%s, %d new volume(s)", who, claims), line, marks)
+			p.Legend.Add(fmt.Sprintf("%s, %d new volume(s)", scheduler.name, claims), line, marks)
 		}
 	}
 	if lines == 0 {

@@ -55,17 +55,18 @@ func quote(arg string) string {
 
 const second = "sec/op"
 
-// passName is the benchmark of a filter pass.
-func passName(nodes, claims, updates int, enabled bool) string {
-	return fmt.Sprintf("FindPodVolumesCapacity/nodes=%d/claims=%d/updates=%d/CSIStorageCapacityV2=%v", nodes, claims, updates, enabled)
+// passName is the benchmark of a filter pass. The scheduler is upstream, gate-off or gate-on.
+func passName(nodes, claims, updates int, scheduler string) string {
+	return fmt.Sprintf("FindPodVolumesCapacity/nodes=%d/claims=%d/updates=%d/scheduler=%s", nodes, claims, updates, scheduler)
 }
 
 // Pass is a line of the table of filter passes.
 type Pass struct {
 	Nodes, Claims, Updates int
-	Upstream, Series       string
-	// Faster is the ratio of both, PerNode the time and Allocations the number of
-	// allocations of the series for one node.
+	// Upstream walks over all objects. GateOff and GateOn are the series.
+	Upstream, GateOff, GateOn string
+	// Faster is the ratio of Upstream and GateOn, PerNode the time and Allocations the
+	// number of allocations with the gate on for one node.
 	Faster, PerNode, Allocations string
 }
 
@@ -81,11 +82,12 @@ func (r Report) Passes() []Pass {
 }
 
 func (r Report) pass(nodes, claims, updates int) Pass {
-	upstream, series := passName(nodes, claims, updates, false), passName(nodes, claims, updates, true)
+	upstream, series := passName(nodes, claims, updates, "upstream"), passName(nodes, claims, updates, "gate-on")
 	p := Pass{
 		Nodes: nodes, Claims: claims, Updates: updates,
-		Upstream: r.Samples.Show(upstream, second), Series: r.Samples.Show(series, second),
-		Faster: "–", PerNode: "–", Allocations: "–",
+		Upstream: r.Samples.Show(upstream, second), GateOn: r.Samples.Show(series, second),
+		GateOff: r.Samples.Show(passName(nodes, claims, updates, "gate-off"), second),
+		Faster:  "–", PerNode: "–", Allocations: "–",
 	}
 	own, ok := r.Samples.Median(series, second)
 	if !ok {
@@ -103,8 +105,8 @@ func (r Report) pass(nodes, claims, updates int) Pass {
 
 // Throughput is a line of the table of scheduler_perf.
 type Throughput struct {
-	Nodes                                            int
-	Untracked, Unchecked, Upstream, Object, InFlight string
+	Nodes                                           int
+	Untracked, Unchecked, GateOff, Object, InFlight string
 	// ObjectShare and InFlightShare are what the policies of the series reach of
 	// Unchecked.
 	ObjectShare, InFlightShare string
@@ -123,7 +125,7 @@ func (r Report) Throughputs() []Throughput {
 			Nodes:         nodes,
 			Untracked:     r.Samples.Show(name("untracked"), unit),
 			Unchecked:     r.Samples.Show(name("unchecked"), unit),
-			Upstream:      r.Samples.Show(name("gateoff"), unit),
+			GateOff:       r.Samples.Show(name("gateoff"), unit),
 			Object:        r.Samples.Show(object, unit),
 			InFlight:      r.Samples.Show(name("gateon"), unit),
 			ObjectShare:   r.share(object, name("unchecked"), unit),

@@ -10,10 +10,10 @@ import (
 const output = `goos: linux
 cpu: Some Processor
 I1121 14:11:36.321705    1928 etcd.go:115] "starting etcd"
-BenchmarkFindPodVolumesCapacity/nodes=100/claims=1/updates=0/CSIStorageCapacityV2=false-2         	       1	  20000000 ns/op	  632992 B/op	   19014 allocs/op
-BenchmarkFindPodVolumesCapacity/nodes=100/claims=1/updates=0/CSIStorageCapacityV2=true-2         	       37	  400000 ns/op	  632992 B/op	   1000 allocs/op
-BenchmarkFindPodVolumesCapacity/nodes=100/claims=1/updates=0/CSIStorageCapacityV2=true-2         	       37	  500000 ns/op	  632992 B/op	   1000 allocs/op
-BenchmarkFindPodVolumesCapacity/nodes=100/claims=1/updates=0/CSIStorageCapacityV2=true-2         	       37	  700000 ns/op	  632992 B/op	   1000 allocs/op
+BenchmarkFindPodVolumesCapacity/nodes=100/claims=1/updates=0/scheduler=upstream-2         	       1	  20000000 ns/op	  632992 B/op	   19014 allocs/op
+BenchmarkFindPodVolumesCapacity/nodes=100/claims=1/updates=0/scheduler=gate-on-2         	       37	  400000 ns/op	  632992 B/op	   1000 allocs/op
+BenchmarkFindPodVolumesCapacity/nodes=100/claims=1/updates=0/scheduler=gate-on-2         	       37	  500000 ns/op	  632992 B/op	   1000 allocs/op
+BenchmarkFindPodVolumesCapacity/nodes=100/claims=1/updates=0/scheduler=gate-on-2         	       37	  700000 ns/op	  632992 B/op	   1000 allocs/op
 BenchmarkPerfScheduling/DynamicProvisioning/500Nodes_untracked
 BenchmarkPerfScheduling/DynamicProvisioning/500Nodes_untracked-2            	       1	        37.57 SchedulingDuration/Duration	        80.00 SchedulingThroughput/Average
 BenchmarkPerfScheduling/DynamicProvisioning/500Nodes_unchecked-2            	       1	        37.57 SchedulingDuration/Duration	        78.00 SchedulingThroughput/Average
@@ -47,8 +47,8 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| 100 | 1 | 0 | 20.00ms (once) | 500.0µs ± 40% | 40 | 5.0 µs | 10 |",
-		"| 5000 | 3 | 0 | not run | not run | – | – | – |",
+		"| 100 | 1 | 0 | 20.00ms (once) | not run | 500.0µs ± 40% | 40 | 5.0 µs | 10 |",
+		"| 5000 | 3 | 0 | not run | not run | not run | – | – | – |",
 		"| 500 | 80 (once) | 78 (once) | not run | not run | – | 76 (once) | 97% |",
 		"| node | changing | 1s | 40 | not run | – | 39 | 98% | not run | – |",
 		"| pools | changing | 1s | 261 failed | 20 left | – | not run | – | – |",

@@ -7,9 +7,9 @@ import (
 // Worst is a line of the table of worst cases.
 type Worst struct {
 	Claims, Pools, Objects, Classes int
-	// Upstream and Series are for one node. Check is the part of the series that is
+	// GateOff and GateOn are for one node. Check is the part of the series that is
 	// joint evaluation.
-	Upstream, Series, Check string
+	GateOff, GateOn, Check string
 	// All is the time of the series for 5000 nodes.
 	All string
 }
@@ -35,7 +35,7 @@ func (r Report) worst(claims, pools, objects, classes int) Worst {
 	}
 	w := Worst{
 		Claims: claims, Pools: pools, Objects: objects, Classes: classes, Check: "not run", All: "not run",
-		Upstream: r.Samples.Show(name(false), second), Series: r.Samples.Show(name(true), second),
+		GateOff: r.Samples.Show(name(false), second), GateOn: r.Samples.Show(name(true), second),
 	}
 	if ns, ok := r.Samples.Median(name(true), "check-sec/op"); ok {
 		w.Check = fmt.Sprintf("%.3g µs", ns*1e6)
