@@ -63,6 +63,10 @@ func Lint(dir string, mixGenerated bool) error {
 		}
 		patches = append(patches, p)
 		errs = append(errs, lintPatch(p, mixGenerated)...)
+		if first := patches[0].Author; p.Author != first {
+			errs = append(errs, progress.Refuse(fmt.Sprintf("%s: its author is %s", p.Name, p.Author), first+", as of the first patch",
+				fmt.Sprintf("git commit --amend --author=%q --no-edit in the tree (make edit), then make export", first)))
+		}
 	}
 	if len(errs) == 0 {
 		errs = append(errs, CheckSums(patches, lock))

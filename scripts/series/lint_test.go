@@ -126,6 +126,16 @@ func TestLintCommits(t *testing.T) {
 	}
 }
 
+func TestLintAuthor(t *testing.T) {
+	repo, dir := exported(t)
+	commit(t, repo, message("a: x", "feature"), map[string]string{"pkg/a/x.go": "package a\n"})
+	git(t, repo, "commit", "--amend", "--quiet", "--no-edit", "--author", "Somebody Else <else@example.com>")
+	if _, err := Export(context.Background(), repo, dir, version); err != nil {
+		t.Fatal(err)
+	}
+	wantRefusal(t, Lint(dir, false), "0003-a-x.patch: its author is Somebody Else <else@example.com>", "as of the first patch", "git commit --amend --author=")
+}
+
 // TestLintMixGenerated is about a project that wants generated files beside what they are
 // generated from.
 func TestLintMixGenerated(t *testing.T) {

@@ -26,6 +26,7 @@ const ListName = "series"
 type Patch struct {
 	Name     string // file name
 	Bytes    []byte
+	Author   string // name and address, "" if there is none
 	Subject  string
 	Body     string // without the trailers
 	Trailers map[string][]string
@@ -125,6 +126,9 @@ func Parse(name string, b []byte) (Patch, error) {
 		return Patch{}, malformed("no subject")
 	}
 	p := Patch{Name: name, Bytes: b, Files: files, Subject: header.Title}
+	if header.Author != nil {
+		p.Author = header.Author.String()
+	}
 	p.Body, p.Trailers, err = splitTrailers(header.Title, header.Body)
 	return p, err
 }
