@@ -3,6 +3,7 @@
 package gitrepo
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -19,11 +20,16 @@ const (
 	Email = "series@capacityv2.internal"
 )
 
+// Person is who makes a commit.
+type Person struct{ Name, Email string }
+
 // Repo is a git repository with a work tree.
 type Repo struct {
 	Dir string
 	// Log takes what git prints. It may be nil.
 	Log io.Writer
+	// As is who commits; the zero value is the fixed identity.
+	As Person
 }
 
 // Open returns the repository in dir.
@@ -31,12 +37,13 @@ func Open(dir string, log io.Writer) Repo { return Repo{Dir: dir, Log: log} }
 
 // env isolates git from the machine: a user's diff.algorithm, core.abbrev or
 // commit.gpgSign would change the bytes of an export or a commit.
-func env(date string) []string {
+func env(date string, as Person) []string {
+	as = cmp.Or(as, Person{Name, Email})
 	e := []string{
 		"GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "LC_ALL=C", "TZ=UTC",
-		"GIT_AUTHOR_NAME=" + Name, "GIT_AUTHOR_EMAIL=" + Email,
-		"GIT_COMMITTER_NAME=" + Name, "GIT_COMMITTER_EMAIL=" + Email,
+		"GIT_AUTHOR_NAME=" + as.Name, "GIT_AUTHOR_EMAIL=" + as.Email,
+		"GIT_COMMITTER_NAME=" + as.Name, "GIT_COMMITTER_EMAIL=" + as.Email,
 	}
 	if date != "" {
 		e = append(e, "GIT_AUTHOR_DATE="+date, "GIT_COMMITTER_DATE="+date)
@@ -52,7 +59,7 @@ var settings = []string{
 }
 
 func (r Repo) cmd(date string, args []string) run.Cmd {
-	return run.Cmd{Dir: r.Dir, Env: env(date), Log: r.Log, Name: "git", Args: append(append([]string{}, settings...), args...)}
+	return run.Cmd{Dir: r.Dir, Env: env(date, r.As), Log: r.Log, Name: "git", Args: append(append([]string{}, settings...), args...)}
 }
 
 // Git runs git and drops its output (to the log).
@@ -104,8 +111,12 @@ func (r Repo) Dirty(ctx context.Context, more ...string) ([]string, error) {
 
 // Applying reports whether a `git am` or rebase is under way.
 func (r Repo) Applying() bool {
+	dir := filepath.Join(r.Dir, ".git")
+	if b, err := os.ReadFile(dir); err == nil { // in a further work tree, it names the folder
+		dir = strings.TrimSpace(strings.TrimPrefix(string(b), "gitdir: "))
+	}
 	for _, d := range []string{"rebase-apply", "rebase-merge", "CHERRY_PICK_HEAD"} {
-		if _, err := os.Stat(filepath.Join(r.Dir, ".git", d)); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, d)); err == nil {
 			return true
 		}
 	}

@@ -39,3 +39,32 @@ func TestDirty(t *testing.T) {
 		t.Errorf("got %q, want %q; %v", got, want, err)
 	}
 }
+
+// TestApplying has a second work tree, in which git keeps its state elsewhere.
+func TestApplying(t *testing.T) {
+	first := Open(filepath.Join(t.TempDir(), "first"), nil)
+	second := Open(filepath.Join(t.TempDir(), "second"), nil)
+	patch := filepath.Join(t.TempDir(), "1.patch")
+	for path, content := range map[string]string{filepath.Join(first.Dir, "a"): "a\n", patch: "From: A <a@example.org>\nSubject: x\n\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-b\n+c\n"} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"init", "--quiet"}, {"add", "."}, {"commit", "--quiet", "--message=base"}, {"worktree", "add", "--quiet", "--detach", second.Dir}} {
+		if err := first.Git(t.Context(), args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if second.Applying() {
+		t.Error("nothing is applied yet")
+	}
+	if err := second.Git(t.Context(), "am", patch); err == nil {
+		t.Fatal("the patch applies")
+	}
+	if first.Applying() || !second.Applying() {
+		t.Errorf("half-done in the first work tree: %t, in the second: %t; want it in the second", first.Applying(), second.Applying())
+	}
+}
