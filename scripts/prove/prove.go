@@ -28,12 +28,9 @@ type Case struct {
 // can fail without: patches of tests and of generated code, and a source of such code.
 func Cases(patches []series.Patch) (cases, others []Case) {
 	for i, p := range patches {
-		pkg, test, named := strings.Cut(strings.Join(p.Trailers["Proven-By"], ""), ":")
 		c := Case{Patch: p, n: i}
-		if named {
-			c.Package, c.Test = strings.TrimPrefix(pkg, "./"), test
-		}
-		if class := p.Class(); named && (class == "feature" || class == "fix" || class == "perf") {
+		c.Package, c.Test = p.ProvenBy()
+		if class := p.Class(); c.Test != "" && (class == "feature" || class == "fix" || class == "perf") {
 			cases = append(cases, c)
 		} else {
 			others = append(others, c)
@@ -135,8 +132,7 @@ func isTest(path string) bool {
 
 func (p *Prover) test(ctx context.Context, c Case, s *progress.Step) (toolchain.TestResult, error) {
 	var raw bytes.Buffer
-	pattern := "^" + strings.ReplaceAll(c.Test, "/", "$/^") + "$"
-	if err := toolchain.UnitTestJSON(ctx, p.work.Dir, s.Log, &raw, "./"+c.Package, "-timeout", "10m", "-run", pattern); err != nil {
+	if err := toolchain.UnitTestJSON(ctx, p.work.Dir, s.Log, &raw, "./"+c.Package, "-timeout", "10m", "-run", toolchain.RunPattern(c.Test)); err != nil {
 		return toolchain.TestResult{}, err
 	}
 	return toolchain.ReadTestResult(&raw)

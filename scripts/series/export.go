@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"capacityv2.internal/scripts/base"
@@ -47,8 +48,7 @@ func Format(ctx context.Context, repo gitrepo.Repo, version string) (Exported, e
 		return e, err
 	}
 	defer os.RemoveAll(tmp)
-	args := append(append([]string{}, formatPatch...), "--output-directory", tmp, base.Ref+"..HEAD")
-	if err := repo.Git(ctx, args...); err != nil {
+	if err := WritePatches(ctx, repo, tmp, "HEAD"); err != nil {
 		return e, err
 	}
 	entries, err := os.ReadDir(tmp) // sorted, and the names start with the number
@@ -68,6 +68,11 @@ func Format(ctx context.Context, repo gitrepo.Repo, version string) (Exported, e
 	}
 	e.Lock, err = newLock(ctx, repo, version, e.Patches)
 	return e, err
+}
+
+// WritePatches writes a patch file for each commit from the base to head into dir.
+func WritePatches(ctx context.Context, repo gitrepo.Repo, dir, head string) error {
+	return repo.Git(ctx, slices.Concat(formatPatch, []string{"--output-directory", dir, base.Ref + ".." + head})...)
 }
 
 // exportable refuses an empty range, a half-applied one, merges and a dirty tree.

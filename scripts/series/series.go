@@ -47,6 +47,16 @@ func (p Patch) Class() string {
 	return ""
 }
 
+// ProvenBy returns the package and the test that the patch names, "" where generated code is
+// compared instead.
+func (p Patch) ProvenBy() (pkg, test string) {
+	pkg, test, named := strings.Cut(strings.Join(p.Trailers["Proven-By"], ""), ":")
+	if !named {
+		return "", ""
+	}
+	return strings.TrimPrefix(pkg, "./"), test
+}
+
 // Paths returns every path that the patch touches, once.
 func (p Patch) Paths() []string {
 	var paths []string

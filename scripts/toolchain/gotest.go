@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 
 	"capacityv2.internal/scripts/run"
 )
@@ -25,6 +26,9 @@ const NoVet = "-vet=off"
 func Test(ctx context.Context, dir string, env []string, log, out io.Writer, args ...string) error {
 	return goTest(ctx, dir, env, log, out, Tags, append([]string{NoVet}, args...))
 }
+
+// RunPattern is what the flag -run takes for one test or subtest.
+func RunPattern(test string) string { return "^" + strings.ReplaceAll(test, "/", "$/^") + "$" }
 
 func goTest(ctx context.Context, dir string, env []string, log, out io.Writer, tags string, args []string) error {
 	lines := results(out)
