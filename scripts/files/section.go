@@ -35,3 +35,19 @@ func UpdateSection(path, by, content string) error {
 	_, err = Update(path, []byte(updated))
 	return err
 }
+
+// CheckSection refuses a file in which [UpdateSection] would change something.
+func CheckSection(path, by, content string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	updated, err := ReplaceSection(string(text), by, content)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if updated != string(text) {
+		return progress.Refuse("what "+by+" has written in "+path+" is out of date", "what it would write now", by)
+	}
+	return nil
+}

@@ -22,10 +22,10 @@ func (e Expectations) Table() string {
 // writer is the verb that writes the table.
 const writer = "make fails-without"
 
-// Insert puts the table into a text, in place of the one that is there.
-func (e Expectations) Insert(text string) (string, error) {
-	return files.ReplaceSection(text, writer, e.Table())
+// CheckTable refuses a file with another table.
+func (e Expectations) CheckTable(path string) error {
+	return files.CheckSection(path, writer, e.Table())
 }
 
-// Write is [Expectations.Insert] in a file.
+// Write puts the table into a file, in place of the one that is there.
 func (e Expectations) Write(path string) error { return files.UpdateSection(path, writer, e.Table()) }
