@@ -1,6 +1,6 @@
 # Entry points. Each verb is one of the Go program in scripts/; see make help.
 .DEFAULT_GOAL := help
-.PHONY: help up down test test-stress upstream-suites fails-without nightly e2e chain demo bench tree apply export edit rebase lint verify prove codegen overrides release release-verify clean
+.PHONY: help up down test test-stress upstream-suites fails-without nightly e2e chain demo bench tree apply export edit rebase send lint verify prove codegen overrides release release-verify clean
 
 # scripts/ runs before there is a tree, so outside the workspace of go.work.
 CAPACITYV2 := GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false" go -C scripts run . \
@@ -28,17 +28,19 @@ help: ## List the verbs
 	@echo "  ONLY=REGEXP         bench, chain, nightly: only these parts"
 	@echo "  RUNS=N              chain: how often each part is measured"
 	@echo "  FUZZ_TIME=10m       nightly: how long each fuzz test runs"
-	@echo "  PATCH=REGEXP        prove: only these patches"
+	@echo "  PATCH=REGEXP        prove, send: only these patches"
+	@echo "  ISSUE=N             send: the issue that they fix"
+	@echo "  EMBARGO_OVER=1      send: even what had to go through the security process first"
 	@echo "  SINCE=COMMIT        prove: only patches that are not those of a commit"
 	@echo "  REPORT_ONLY=1       bench: write the report again from the last results"
-	@echo "  PROJECT=NAME        edit, rebase, codegen: a folder of patches/"
+	@echo "  PROJECT=NAME        edit, rebase, send, codegen: a folder of patches/"
 	@echo "  BASE=v…             rebase: the base to move to, the argument of the verb"
 	@echo "  FORECAST=1          rebase: only tell what would happen to each patch"
 	@echo "  WITH=FILE           rebase: in a forecast, add the patch file of an upstream pull request to the base"
 	@echo "  SCOPE=all           codegen: run every generator"
 	@echo "  PLATFORMS=LIST      release: such as linux/amd64,linux/arm64 (default: this machine's)"
 	@echo "  AGAINST=DIR         release-verify: dist/ of another checkout to compare with"
-	@echo "  FORCE=1             clean: remove even work of yours"
+	@echo "  FORCE=1             clean, send: even over work of yours"
 	@echo
 	@echo "go -C scripts run . VERB --help says more; that of up names the environment variables of a cluster."
 
@@ -91,6 +93,10 @@ edit: ## A shell in the applied tree; on exit, save (export) or discard
 rebase: ## Take over another base: make rebase BASE=v1.37.2
 	@$(if $(BASE)$(FORECAST),,$(error BASE is not set. Expected: a tag of the project. Run: make rebase BASE=v1.37.2))
 	@$(CAPACITYV2) rebase $(BASE) $(if $(PROJECT),--project=$(PROJECT)) $(if $(FORECAST),--forecast) $(if $(WITH),--with='$(abspath $(WITH))')
+
+send: ## A branch, files for git am and the text of a pull request of some patches: make send PATCH=REGEXP
+	@$(CAPACITYV2) send $(if $(PATCH),--patch='$(value PATCH)') $(if $(PROJECT),--project=$(PROJECT)) $(if $(ISSUE),--issue=$(ISSUE)) \
+		$(if $(FORCE),--force) $(if $(EMBARGO_OVER),--embargo-over)
 
 lint: ## Check the series without a source tree; shellcheck, gofmt, vet, staticcheck
 	@$(CAPACITYV2) lint

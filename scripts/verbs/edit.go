@@ -41,7 +41,7 @@ func (a *App) Edit(ctx context.Context, project string, in io.Reader) error {
 	if err := r.Run(ctx, a.apply()...); err != nil {
 		return err
 	}
-	if err := requireIdentity(ctx); err != nil {
+	if _, err := identity(ctx); err != nil {
 		return err
 	}
 	shell := os.Getenv("SHELL")
@@ -117,12 +117,15 @@ func discard(ctx context.Context, repo gitrepo.Repo) error {
 	return repo.Git(ctx, "clean", "--quiet", "--force", "-d")
 }
 
-// requireIdentity refuses when git does not know who commits: the commits of an
-// edit become the patches' From lines.
-func requireIdentity(ctx context.Context) error {
-	if err := exec.CommandContext(ctx, "git", "var", "GIT_AUTHOR_IDENT").Run(); err != nil {
-		return progress.Refuse("git does not know your name", "an identity for the commits that become patches",
+// identity is who git's configuration says commits. It is refused when that is a guess of
+// git's: the commits become patches.
+func identity(ctx context.Context) (gitrepo.Person, error) {
+	ident, err := exec.CommandContext(ctx, "git", "-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT").Output()
+	if err != nil {
+		return gitrepo.Person{}, progress.Refuse("git does not know your name", "an identity for the commits that become patches",
 			fmt.Sprintf("git config --global user.name %q && git config --global user.email %q", "Your Name", "you@example.org"))
 	}
-	return nil
+	name, rest, _ := strings.Cut(string(ident), " <")
+	email, _, _ := strings.Cut(rest, ">")
+	return gitrepo.Person{Name: name, Email: email}, nil
 }
