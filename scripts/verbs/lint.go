@@ -12,6 +12,7 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 	"github.com/spf13/cobra"
 
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/gates"
 	"capacityv2.internal/scripts/overrides"
 	"capacityv2.internal/scripts/progress"
@@ -35,6 +36,7 @@ func (a *App) lint() []progress.Task {
 	return []progress.Task{
 		{Name: "patch series and feature gates", Do: a.lintSeries},
 		{Name: "list of what fails without the change", Do: a.lintWithout},
+		{Name: "tests that the KEP names", Do: a.kepTests(files.CheckSection)},
 		{Name: "gofmt", Do: a.gofmt},
 		{Name: "go vet", Do: a.vet},
 		{Name: "go vet of scripts/ for macOS", Do: a.vetMacOS},

@@ -1,0 +1,38 @@
+package verbs
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/keptests"
+	"capacityv2.internal/scripts/progress"
+)
+
+// kepTests checks that the tests of docs/kep-tests.yaml are there, those of a tree only if there is one.
+// What section does with the table of docs/kep.md is to check it, or to write it.
+func (a *App) kepTests(section func(path, by, content string) error) func(context.Context, *progress.Step) error {
+	return func(_ context.Context, s *progress.Step) error {
+		docs := filepath.Join(a.WS.Root, "docs")
+		entries, err := keptests.Read(filepath.Join(docs, "kep-tests.yaml"))
+		if err != nil {
+			return err
+		}
+		projects, err := a.WS.Projects()
+		if err != nil {
+			return err
+		}
+		roots := map[string]string{"test-integration": filepath.Join(a.WS.Root, "test-integration"), "test-e2e": filepath.Join(a.WS.Root, "test-e2e")}
+		for _, p := range projects {
+			if roots[p.Name] = p.Tree(); !gitrepo.Open(p.Tree(), nil).Exists() {
+				roots[p.Name] = ""
+				s.Sayf("tests of %s need its tree (make apply): left out", p.Title)
+			}
+		}
+		if missing := keptests.Missing(entries, roots); len(missing) > 0 {
+			return progress.Refuse("docs/kep-tests.yaml names tests that are not there:\n    "+strings.Join(missing, "\n    "), "folder:TestX/sub, or folder: the text of a spec", "edit the list")
+		}
+		return section(filepath.Join(docs, "kep.md"), "make export", keptests.Table(entries))
+	}
+}
