@@ -2,6 +2,11 @@
 .DEFAULT_GOAL := help
 .PHONY: help up down test test-stress upstream-suites fails-without nightly e2e chain demo bench tree apply export edit rebase send lint verify prove codegen overrides release release-verify clean
 
+# Only make's command line counts: an exported FORCE=1 must not change what a verb does.
+VARIABLES := AGAINST ALL BASE CLUSTER_MODE CONTAINER_RUNTIME_ENDPOINT DRIVER EMBARGO_OVER FOCUS FORCE FORECAST FUZZ_TIME ISSUE KEEP \
+	KUBERNETES_SRC NODES ONLY PATCH PLATFORMS PODS PROCS PROJECT REPORT_ONLY RUNS SCOPE SEED SINCE SUITE TARGET WITH
+$(foreach v,$(VARIABLES),$(if $(filter environment,$(origin $v)),$(eval undefine $v)))
+
 # scripts/ runs before there is a tree, so outside the workspace of go.work.
 CAPACITYV2 := GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false" go -C scripts run . \
 	$(if $(KUBERNETES_SRC),--kubernetes-src='$(abspath $(KUBERNETES_SRC))')

@@ -77,6 +77,31 @@ func TestMakefile(t *testing.T) {
 	}
 }
 
+// TestMakeIgnoresEnvironment checks that an exported variable changes nothing.
+func TestMakeIgnoresEnvironment(t *testing.T) {
+	help, err := exec.Command("make", "-C", "..", "help").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var exported []string
+	for _, m := range regexp.MustCompile(`(?m)^  ([A-Z_]+)=`).FindAllStringSubmatch(string(help), -1) {
+		exported = append(exported, m[1]+"=from-environment")
+	}
+	if len(exported) < 20 {
+		t.Fatalf("make help names only %q", exported)
+	}
+	for _, verb := range root().Commands() {
+		if verb.Hidden || verb.Name() == "rebase" { // needs BASE
+			continue
+		}
+		cmd := exec.Command("make", "-C", "..", "--dry-run", verb.Name())
+		cmd.Env = append(os.Environ(), exported...)
+		if out, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(out), "from-environment") {
+			t.Errorf("make %s: %v, runs %q with exported variables", verb.Name(), err, out)
+		}
+	}
+}
+
 // TestPatterns checks that make passes regular expressions on as they are: it would take
 // the $ at the end of one for the beginning of a variable.
 func TestPatterns(t *testing.T) {
