@@ -38,8 +38,15 @@ func (a *App) Edit(ctx context.Context, project string, in io.Reader) error {
 		return err
 	}
 	r := a.reporter("edit")
-	if err := r.Run(ctx, a.apply()...); err != nil {
+	repo := gitrepo.Open(p.Tree(), nil)
+	kept, err := unsaved(ctx, repo)
+	if err != nil {
 		return err
+	}
+	if !kept.any() {
+		if err := r.Run(ctx, a.apply()...); err != nil {
+			return err
+		}
 	}
 	if _, err := identity(ctx); err != nil {
 		return err
@@ -59,28 +66,49 @@ git rebase -i --autosquash %s. Leave the shell to save or discard.
 		// The shell's last command's exit code says nothing about the tree.
 		r.Printf("the shell ended with: %v\n", err)
 	}
-	return a.settle(ctx, gitrepo.Open(p.Tree(), nil), r, bufio.NewReader(in))
+	return a.settle(ctx, repo, r, bufio.NewReader(in))
+}
+
+// changes are what is in a tree and not in the patch files.
+type changes struct {
+	files           int // not committed
+	moved, applying bool
+}
+
+func (c changes) any() bool { return c.files > 0 || c.moved || c.applying }
+
+// unsaved returns what somebody has changed in a tree. Without a tree, that is nothing.
+func unsaved(ctx context.Context, repo gitrepo.Repo) (changes, error) {
+	if !repo.Exists() {
+		return changes{}, nil
+	}
+	exported, err := repo.Rev(ctx, base.ExportedRef)
+	if err != nil {
+		return changes{}, nil // no patch was applied yet
+	}
+	head, err := repo.Rev(ctx, "HEAD")
+	if err != nil {
+		return changes{}, err
+	}
+	dirty, err := repo.Dirty(ctx)
+	return changes{files: len(dirty), moved: head != exported, applying: repo.Applying()}, err
 }
 
 // settle asks what to do with a changed tree.
 func (a *App) settle(ctx context.Context, repo gitrepo.Repo, r *progress.Reporter, in *bufio.Reader) error {
-	dirty, err := repo.Dirty(ctx)
+	c, err := unsaved(ctx, repo)
 	if err != nil {
 		return err
 	}
-	head, err := repo.Rev(ctx, "HEAD")
-	if err != nil {
-		return err
-	}
-	exported, err := repo.Rev(ctx, base.ExportedRef)
-	if err != nil {
-		return err
-	}
-	if len(dirty) == 0 && head == exported && !repo.Applying() {
+	if !c.any() {
 		r.Printf("edit: nothing changed\n")
 		return nil
 	}
-	r.Printf("%d files not committed, HEAD %s. Save (export the commits), discard, or keep for later? [s/d/k] ", len(dirty), moved(head, exported))
+	moved := "not moved"
+	if c.moved {
+		moved = "moved"
+	}
+	r.Printf("%d files not committed, HEAD %s. Save (export the commits), discard, or keep for later? [s/d/k] ", c.files, moved)
 	answer, err := in.ReadString('\n')
 	if err != nil && answer == "" {
 		answer = "k"
@@ -91,15 +119,8 @@ func (a *App) settle(ctx context.Context, repo gitrepo.Repo, r *progress.Reporte
 	case "d", "discard":
 		return discard(ctx, repo)
 	}
-	r.Printf("edit: kept as it is; make export saves it\n")
+	r.Printf("edit: kept as it is; make edit goes on, make export saves it\n")
 	return nil
-}
-
-func moved(head, exported string) string {
-	if head == exported {
-		return "not moved"
-	}
-	return "moved"
 }
 
 // discard returns the tree to what the patch files say.

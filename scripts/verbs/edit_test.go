@@ -38,6 +38,44 @@ func editedTree(t *testing.T) (*App, gitrepo.Repo) {
 	return a, repo
 }
 
+// writePins writes what says which project the tree is of.
+func writePins(t *testing.T, a *App) {
+	t.Helper()
+	for path, content := range map[string]string{
+		filepath.Join(a.WS.Pin("kubernetes"), "go.mod"): "module pin\nrequire k8s.io/kubernetes v1.37.2\n",
+		filepath.Join(a.WS.Series(), "project.yaml"):    "title: Kubernetes\nmodule: k8s.io/kubernetes\nstaging: true\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestEditAgain opens a tree in which somebody has kept changes.
+func TestEditAgain(t *testing.T) {
+	t.Setenv("SHELL", "true")
+	t.Setenv("GIT_AUTHOR_NAME", "Somebody")
+	t.Setenv("GIT_AUTHOR_EMAIL", "somebody@example.org")
+	a, repo := editedTree(t)
+	writePins(t, a)
+	before, err := repo.Rev(context.Background(), "HEAD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := a.Edit(context.Background(), workspace.Kubernetes, strings.NewReader("k\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after, err := repo.Rev(context.Background(), "HEAD")
+	if err != nil || after != before {
+		t.Errorf("HEAD is %s, want %s, error %v", after, before, err)
+	}
+}
+
 func TestSettle(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer      string
@@ -51,17 +89,7 @@ func TestSettle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, repo := editedTree(t)
-			for path, content := range map[string]string{
-				filepath.Join(a.WS.Pin("kubernetes"), "go.mod"): "module pin\nrequire k8s.io/kubernetes v1.37.2\n",
-				filepath.Join(a.WS.Series(), "project.yaml"):    "title: Kubernetes\nmodule: k8s.io/kubernetes\nstaging: true\n",
-			} {
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
+			writePins(t, a)
 			if err := repo.Git(context.Background(), "config", "capacityv2.base", "v1.37.2 from modules"); err != nil {
 				t.Fatal(err)
 			}
