@@ -46,6 +46,13 @@ func Running(ws workspace.Workspace) (bool, error) {
 	return st != nil && st.alive(), err
 }
 
+// Recorded reports whether there is something of a cluster to take away: it runs, or its
+// processes ended without make down.
+func Recorded(ws workspace.Workspace) (bool, error) {
+	st, err := loadState(ws)
+	return st != nil, err
+}
+
 // Show prints the kubeconfig, the gates, and what to try, as lines to paste.
 func Show(ws workspace.Workspace, printf func(string, ...any)) error {
 	s, err := StatusOf(ws)

@@ -18,21 +18,21 @@ import (
 func cleanCommand(a *App) *cobra.Command {
 	var force bool
 	c := verb("clean", "Remove what the tooling made", `
-That is _work and dist. It refuses while a cluster runs, and where work of yours would be lost:
+That is _work and dist. It refuses before make down has taken away a cluster, and where work of yours would be lost:
 commits that are not exported, stashes, branches, or a rebase that has stopped.`,
 		"  capacityv2 clean --force", func(ctx context.Context) error { return a.Clean(ctx, force) })
 	c.Flags().BoolVar(&force, "force", false, "even work of yours")
 	return c
 }
 
-// Clean removes the work folder and dist. A running cluster is refused, and work of a
-// person, unless force is set.
+// Clean removes the work folder and dist. It refuses what is left of a cluster, also of one
+// that has crashed, and work of a person, unless force is set.
 func (a *App) Clean(ctx context.Context, force bool) error {
 	r := a.reporter("clean")
-	if running, err := cluster.Running(a.WS); err != nil {
+	if recorded, err := cluster.Recorded(a.WS); err != nil {
 		return err
-	} else if running {
-		return progress.Refuse("a local cluster runs from "+a.WS.Cluster(), "none", "make down")
+	} else if recorded {
+		return progress.Refuse(a.WS.Cluster()+" says what a local cluster made on this machine", "no cluster, nor anything left of one", "make down")
 	}
 	projects, err := a.WS.Projects()
 	if err != nil {

@@ -12,6 +12,28 @@ import (
 	"capacityv2.internal/scripts/workspace"
 )
 
+// TestCleanKeepsRecord checks that what has to be undone on the machine is not forgotten
+// when the processes of a cluster have ended by themselves.
+func TestCleanKeepsRecord(t *testing.T) {
+	root := t.TempDir()
+	ws := workspace.Workspace{Root: root, Work: filepath.Join(root, "_work")}
+	record := filepath.Join(ws.Cluster(), "state.json")
+	if err := os.MkdirAll(ws.Cluster(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(record, []byte(`{"id": "x", "mode": "full", "cgroups": ["/capacityv2-x"]}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, force := range []bool{false, true} {
+		if err := (&App{WS: ws, Out: io.Discard}).Clean(t.Context(), force); !progress.IsRefusal(err) {
+			t.Errorf("force %t: got error %v, want a refusal", force, err)
+		}
+		if _, err := os.Stat(record); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestCleanKeepsRebase checks that only a rebase that has stopped for a person keeps
 // make clean from removing what there is.
 func TestCleanKeepsRebase(t *testing.T) {
