@@ -11,6 +11,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/informers"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -237,14 +238,19 @@ func (c *Cluster) WaitForScheduler() {
 	c.unseen = false
 }
 
-// WaitForVolume waits until the scheduler knows the volume of a claim as it is now.
+// WaitForVolume waits until the scheduler knows the volume of a claim as it is now, or as it
+// became meanwhile.
 func (c *Cluster) WaitForVolume(claim string) {
 	c.Helper()
 	now := c.Volume(claim)
 	c.Eventually(func(context.Context) error {
 		seen, err := c.scheduler.informers.Core().V1().PersistentVolumes().Lister().Get(now.Name)
-		if err == nil && seen.ResourceVersion != now.ResourceVersion {
-			err = fmt.Errorf("the scheduler knows version %s of volume %s, want %s", seen.ResourceVersion, now.Name, now.ResourceVersion)
+		if err != nil {
+			return err
+		}
+		order, err := resourceversion.CompareResourceVersion(seen.ResourceVersion, now.ResourceVersion)
+		if err == nil && order < 0 {
+			err = fmt.Errorf("the scheduler knows version %s of volume %s, want %s or later", seen.ResourceVersion, now.Name, now.ResourceVersion)
 		}
 		return err
 	})
