@@ -14,6 +14,7 @@ import (
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -39,11 +40,7 @@ func (a *App) Edit(ctx context.Context, project string, in io.Reader) error {
 	}
 	r := a.reporter("edit")
 	repo := gitrepo.Open(p.Tree(), nil)
-	kept, err := unsaved(ctx, repo)
-	if err != nil {
-		return err
-	}
-	if !kept.any() {
+	if kept := repo.Exists() && progress.IsRefusal(series.EnsureSafe(ctx, repo)); !kept {
 		if err := r.Run(ctx, a.apply()...); err != nil {
 			return err
 		}
@@ -69,46 +66,25 @@ git rebase -i --autosquash %s. Leave the shell to save or discard.
 	return a.settle(ctx, repo, r, bufio.NewReader(in))
 }
 
-// changes are what is in a tree and not in the patch files.
-type changes struct {
-	files           int // not committed
-	moved, applying bool
-}
-
-func (c changes) any() bool { return c.files > 0 || c.moved || c.applying }
-
-// unsaved returns what somebody has changed in a tree. Without a tree, that is nothing.
-func unsaved(ctx context.Context, repo gitrepo.Repo) (changes, error) {
-	if !repo.Exists() {
-		return changes{}, nil
-	}
-	exported, err := repo.Rev(ctx, base.ExportedRef)
-	if err != nil {
-		return changes{}, nil // no patch was applied yet
-	}
-	head, err := repo.Rev(ctx, "HEAD")
-	if err != nil {
-		return changes{}, err
-	}
-	dirty, err := repo.Dirty(ctx)
-	return changes{files: len(dirty), moved: head != exported, applying: repo.Applying()}, err
-}
-
 // settle asks what to do with a changed tree.
 func (a *App) settle(ctx context.Context, repo gitrepo.Repo, r *progress.Reporter, in *bufio.Reader) error {
-	c, err := unsaved(ctx, repo)
+	dirty, err := repo.Dirty(ctx)
 	if err != nil {
 		return err
 	}
-	if !c.any() {
+	head, err := repo.Rev(ctx, "HEAD")
+	if err != nil {
+		return err
+	}
+	exported, err := repo.Rev(ctx, base.ExportedRef)
+	if err != nil {
+		return err
+	}
+	if len(dirty) == 0 && head == exported && !repo.Applying() {
 		r.Printf("edit: nothing changed\n")
 		return nil
 	}
-	moved := "not moved"
-	if c.moved {
-		moved = "moved"
-	}
-	r.Printf("%d files not committed, HEAD %s. Save (export the commits), discard, or keep for later? [s/d/k] ", c.files, moved)
+	r.Printf("%d files not committed, HEAD %s. Save (export the commits), discard, or keep for later? [s/d/k] ", len(dirty), moved(head, exported))
 	answer, err := in.ReadString('\n')
 	if err != nil && answer == "" {
 		answer = "k"
@@ -121,6 +97,13 @@ func (a *App) settle(ctx context.Context, repo gitrepo.Repo, r *progress.Reporte
 	}
 	r.Printf("edit: kept as it is; make edit goes on, make export saves it\n")
 	return nil
+}
+
+func moved(head, exported string) string {
+	if head == exported {
+		return "not moved"
+	}
+	return "moved"
 }
 
 // discard returns the tree to what the patch files say.
