@@ -1,6 +1,6 @@
 # Entry points. Each verb is one of the Go program in scripts/; see make help.
 .DEFAULT_GOAL := help
-.PHONY: help up down test test-stress upstream-suites fails-without nightly e2e chain demo bench tree apply export edit rebase send lint verify prove codegen overrides release release-verify clean
+.PHONY: help up down test test-stress upstream-suites fails-without nightly e2e demo bench tree apply export edit rebase send lint verify prove codegen overrides release release-verify clean
 
 # Only make's command line counts: an exported FORCE=1 must not change what a verb does.
 VARIABLES := AGAINST ALL BASE CLUSTER_MODE CONTAINER_RUNTIME_ENDPOINT DRIVER EMBARGO_OVER FOCUS FORCE FORECAST FUZZ_TIME ISSUE KEEP \
@@ -29,9 +29,9 @@ help: ## List the verbs
 	@echo "  KEEP=1              e2e: leave the cluster to the next run, until make down"
 	@echo "  PODS=N              test-stress, nightly: how many pods for each policy"
 	@echo "  SEED=N              test-stress: the faults of an earlier run"
-	@echo "  SUITE=REGEXP        upstream-suites, fails-without: only these folders"
-	@echo "  ONLY=REGEXP         bench, chain, nightly: only these parts"
-	@echo "  RUNS=N              chain: how often each part is measured"
+	@echo "  SUITE=REGEXP        bench, upstream-suites, fails-without: only these folders; of bench, scheduler or chain"
+	@echo "  ONLY=REGEXP         bench, nightly: only these parts"
+	@echo "  RUNS=N              bench: how often the suite chain measures each part"
 	@echo "  FUZZ_TIME=10m       nightly: how long each fuzz test runs"
 	@echo "  PATCH=REGEXP        prove, send: only these patches"
 	@echo "  ISSUE=N             send: the issue that they fix"
@@ -77,11 +77,9 @@ e2e: ## Bring up a cluster, run the end-to-end tests on it, ours and upstream's,
 demo: ## Show the stories of the KEP on a local cluster, before and after, and draw docs/images
 	@$(CAPACITYV2) demo
 
-chain: ## Measure scheduler, provisioner and reference driver together on a cluster, and write docs/benchmarks/chain.md
-	@$(CAPACITYV2) chain $(if $(ONLY),--only='$(value ONLY)') $(if $(RUNS),--runs=$(RUNS))
-
 bench: ## Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks
-	@$(CAPACITYV2) bench $(if $(ONLY),--only='$(value ONLY)') $(if $(REPORT_ONLY),--report-only)
+	@$(CAPACITYV2) bench $(if $(SUITE),--suite='$(SUITE)') $(if $(ONLY),--only='$(value ONLY)') $(if $(RUNS),--runs=$(RUNS)) \
+		$(if $(REPORT_ONLY),--report-only)
 
 tree: ## Assemble the pinned bases, verified and committed
 	@$(CAPACITYV2) tree

@@ -2,6 +2,10 @@ package bench
 
 import (
 	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -10,83 +14,152 @@ import (
 const output = `goos: linux
 cpu: Some Processor
 I1121 14:11:36.321705    1928 etcd.go:115] "starting etcd"
+BenchmarkFindPodVolumesCapacity/nodes=1000/claims=1/updates=0/scheduler=gate-on-2         	       37	  800000 ns/op	  632992 B/op	   1000 allocs/op
 BenchmarkFindPodVolumesCapacity/nodes=100/claims=1/updates=0/scheduler=upstream-2         	       1	  20000000 ns/op	  632992 B/op	   19014 allocs/op
 BenchmarkFindPodVolumesCapacity/nodes=100/claims=1/updates=0/scheduler=gate-on-2         	       37	  400000 ns/op	  632992 B/op	   1000 allocs/op
 BenchmarkFindPodVolumesCapacity/nodes=100/claims=1/updates=0/scheduler=gate-on-2         	       37	  500000 ns/op	  632992 B/op	   1000 allocs/op
+BenchmarkFindPodVolumesCapacity/nodes=100/claims=1/updates=0/scheduler=gate-on-2         	       37	  500000 ns/op	  632992 B/op	   1000 allocs/op
+BenchmarkFindPodVolumesCapacity/nodes=100/claims=1/updates=0/scheduler=gate-on-2         	       37	  500000 ns/op	  632992 B/op	   1000 allocs/op
 BenchmarkFindPodVolumesCapacity/nodes=100/claims=1/updates=0/scheduler=gate-on-2         	       37	  700000 ns/op	  632992 B/op	   1000 allocs/op
-BenchmarkPerfScheduling/DynamicProvisioning/500Nodes_untracked
-BenchmarkPerfScheduling/DynamicProvisioning/500Nodes_untracked-2            	       1	        37.57 SchedulingDuration/Duration	        80.00 SchedulingThroughput/Average
+BenchmarkPerfScheduling/DynamicProvisioning/500Nodes_unchecked
 BenchmarkPerfScheduling/DynamicProvisioning/500Nodes_unchecked-2            	       1	        37.57 SchedulingDuration/Duration	        78.00 SchedulingThroughput/Average
-BenchmarkPerfScheduling/DynamicProvisioning/500Nodes_gateon-2            	       1	        37.57 SchedulingDuration/Duration	        76.00 SchedulingThroughput/Average
-BenchmarkDrain/storage=node/capacity=changing/room=plenty/delay=1s/policy=upstream-2 	       1	5427282713 ns/op	        2.000 drain-s	         0 failed-provisions	         0 pods-left	         40.00 pods/s
-BenchmarkDrain/storage=node/capacity=changing/room=plenty/delay=1s/policy=InFlight-2 	       1	5427282713 ns/op	        2.050 drain-s	         0 failed-provisions	         0 pods-left	         39.00 pods/s
-BenchmarkDrain/storage=pools/capacity=changing/room=tight/delay=1s/policy=upstream-2 	       1	5427282713 ns/op	        20.01 drain-s	         261.0 failed-provisions	         20.00 pods-left	         2.623 pods/s
-BenchmarkDrain/storage=pools/capacity=changing/room=tight/delay=0s/policy=confirmed-2 	       1	5427282713 ns/op	        2.000 drain-s	         0 failed-provisions	         0 pods-left	         40.00 pods/s
-BenchmarkDrain/storage=pools/capacity=changing/room=tight/delay=1s/policy=confirmed-2 	       1	5427282713 ns/op	        3.000 drain-s	         0 failed-provisions	         0 pods-left	         32.84 pods/s
-BenchmarkChurn/kills=true/policy=InFlight-2         	       1	131758703305 ns/op	         0 failed-provisions	         0 pods-left	        89.23 wait-s
+BenchmarkPerfScheduling/DynamicProvisioningObject/500Nodes_object-2            	       1	        37.57 SchedulingDuration/Duration	        39.00 SchedulingThroughput/Average
 BenchmarkWorstCases/claims=64/pools=256/objects=1/classes=1/CSIStorageCapacityV2=true-2 	       1	 40000 ns/op	 20000 check-ns/op	   0 B/op	 0 allocs/op
 BenchmarkCapacityLookup/topology=shared_value/nodes=5000/classes=1/index-2 	 1	 400 ns/op
+BenchmarkCapacityUpdate/index=false-2 	 2252528	       496.5 ns/op	       133.5 stored-B/object	      56 B/op	       3 allocs/op
 PASS
 `
 
-func TestReport(t *testing.T) {
-	results := bytes.Join(resultLine.FindAll([]byte(output), -1), []byte("\n"))
-	if bytes.Contains(results, []byte("etcd")) {
-		t.Errorf("results have lines of a log:\n%s", results)
+// TestRows reads what is left of the output of go test, and compares it.
+func TestRows(t *testing.T) {
+	lines := bytes.Join(resultLine.FindAll([]byte(output), -1), []byte("\n"))
+	if bytes.Contains(lines, []byte("etcd")) {
+		t.Errorf("results have lines of a log:\n%s", lines)
 	}
-	samples, cpu, err := Parse(results)
+	results, err := parse(lines)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cpu != "Some Processor" {
-		t.Errorf("processor %q", cpu)
+	const passes, passRows = ".name:FindPodVolumesCapacity", "/nodes@num /updates"
+	for _, tc := range []struct {
+		name, filter, rows, column string
+		figures                    []string
+		want, err                  string
+	}{
+		{"medians, ratio and no baseline", passes, passRows, "/scheduler", []string{"upstream sec/op", "gate-on sec/op", "upstream/gate-on sec/op", "gate-on allocs/op"},
+			"| 100 | 0 | 20.00ms | 500.0µs ± 40% | 40 | 1.000k ± 0% |\n| 1000 | 0 | – | 800.0µs | – | 1.000k |\n", ""},
+		{"names of scheduler_perf", ".name:PerfScheduling", "/nodes", "/kind", []string{"object SchedulingThroughput/Average", "object/unchecked SchedulingThroughput/Average"},
+			"| 500 | 39 | 0.50 |\n", ""},
+		{"a gate", ".name:WorstCases", "/claims /pools", "/scheduler", []string{"gate-on check-sec/op"}, "| 64 | 256 | 20.00µs |\n", ""},
+		{"a name without a key", ".name:CapacityLookup", "/topology", "/by", []string{"index sec/op"}, "| shared_value | 400.0ns |\n", ""},
+		{"bytes", ".name:CapacityUpdate", "/index", ".name", []string{"CapacityUpdate stored-B/object"}, "| false | 133.5B |\n", ""},
+		{"one that did not run", passes, passRows, "/scheduler", []string{"gate-on sec/op", "gate-off sec/op"}, "", `no result has "gate-off sec/op" of ` + passes},
+		{"no baseline at all", passes, passRows, "/scheduler", []string{"gate-off/gate-on sec/op"}, "", `no result has "gate-off/gate-on sec/op"`},
+		{"no result", ".name:Drain", "/storage", "/policy", []string{"upstream pods/s"}, "", `no result has "upstream pods/s" of .name:Drain`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := Report{Results: results}.Rows(tc.filter, tc.rows, tc.column, tc.figures...)
+			if got != tc.want || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("rows:\n%swant:\n%serror %v, want %q", got, tc.want, err, tc.err)
+			}
+		})
 	}
-	report := Report{Samples: samples, Version: "v1", Go: "go1", Machine: cpu, Runs: Runs("tree", "root"), Plot: "p.svg", Raw: "r.txt"}
-	var text, plot bytes.Buffer
-	if err := report.Write(&text); err != nil {
+}
+
+// TestWrite makes a report from results of all that it has a table for.
+func TestWrite(t *testing.T) {
+	runs, err := Runs()
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{
-		"| 100 | 1 | 0 | 20.00ms (once) | not run | 500.0µs ± 40% | 40 | 5.0 µs | 10 |",
-		"| 5000 | 3 | 0 | not run | not run | not run | – | – | – |",
-		"| 500 | 80 (once) | 78 (once) | not run | not run | – | 76 (once) | 97% |",
-		"| node | changing | 1s | 40 | not run | – | 39 | 98% | not run | – |",
-		"| pools | changing | 1s | 261 failed | 20 left | – | not run | – | – |",
-		"| 0 failed | 3 s | 1.5 |",
-		"| InFlight | twice | 0 | 89.2 | 0 |",
-		"| 64 | 256 | 1 | 1 | not run | 40.00µs (once) | 20 µs | 0.2 s |",
-		"| the same, and one that all nodes have | 5000 | 1 | not run | 400.0ns (once) |",
-		"go test -tags ",
-	} {
-		if !strings.Contains(text.String(), want) {
-			t.Errorf("the report lacks %q:\n%s", want, text.String())
+	var text strings.Builder
+	line := func(name, values string) { fmt.Fprintf(&text, "Benchmark%s-2 \t 1 \t %s\n", name, values) }
+	for _, scheduler := range []string{"upstream", "gate-off", "gate-on"} {
+		line("FindPodVolumesCapacity/nodes=100/claims=1/updates=0/scheduler="+scheduler, "10 ns/op 5 allocs/op")
+		line("FindPodVolumesCapacity/nodes=1000/claims=1/updates=0/scheduler="+scheduler, "90 ns/op 5 allocs/op")
+	}
+	for _, on := range []string{"true", "false"} {
+		line("WorstCases/claims=64/pools=256/objects=1/classes=1/CSIStorageCapacityV2="+on, "10 ns/op 3 check-ns/op")
+		line("CapacityUpdate/index="+on, "10 ns/op 3 stored-B/object")
+		line("Churn/kills="+on+"/policy=Object", "1 failed-provisions 2 wait-s 3 pods-left")
+	}
+	line("CapacityLookup/topology=host/nodes=5000/classes=1/walk", "10 ns/op")
+	line("CapacityLookup/topology=host/nodes=5000/classes=1/index", "10 ns/op")
+	line("GetPodVolumeClaimsOfOneClass", "10 ns/op")
+	for _, kind := range []string{"/500Nodes_untracked", "/500Nodes_unchecked", "/500Nodes_gateoff", "/500Nodes_gateon", "Object/500Nodes_object"} {
+		line("PerfScheduling/DynamicProvisioning"+kind, "10 SchedulingThroughput/Average")
+	}
+	for _, policy := range []string{"upstream", "Object", "InFlight", "confirmed"} {
+		for _, room := range []string{"plenty", "tight"} {
+			line("Drain/storage=node/capacity=changing/room="+room+"/delay=1s/policy="+policy, "1 drain-s 2 failed-provisions 3 pods-left 4 pods/s")
 		}
 	}
-	if err := report.WritePlot(&plot); err != nil {
+	raw := filepath.Join(t.TempDir(), "scheduler.txt")
+	if err := (Results{runs[0].Name: []byte(text.String())}).Save(raw, runs); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(plot.String(), "<svg") {
-		t.Errorf("the plot is no SVG:\n%.200s", plot.String())
+	files, err := Report{Raw: raw, Runs: runs, Version: "v1"}.Write()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, plot := read(t, files[0]), read(t, files[1])
+	cells := 0
+	for row := range strings.Lines(page) {
+		n := strings.Count(row, "|")
+		if n > 0 && cells > 0 && n != cells {
+			t.Errorf("a table has a row with %d cells, and one before with %d: %s", n-1, cells-1, row)
+		}
+		if cells = n; !strings.HasPrefix(row, "|") {
+			cells = 0
+		}
+	}
+	for _, want := range []string{"| node | changing | 1s | 4 | 4 | 1.00 |", "    go test -tags "} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the report lacks %q:\n%s", want, page)
+		}
+	}
+	if !strings.Contains(plot, "<svg") {
+		t.Errorf("the plot is no SVG:\n%.200s", plot)
+	}
+}
+
+func TestTwoProcessors(t *testing.T) {
+	if _, err := parse([]byte("cpu: a\nBenchmarkX 1 1 ns/op\ncpu: b\nBenchmarkY 1 1 ns/op\n")); err == nil || !strings.Contains(err.Error(), `"a"`) {
+		t.Errorf("results of two processors: error %v, want one that names them", err)
 	}
 }
 
 func TestPlotWithoutResults(t *testing.T) {
-	if err := (Report{Samples: Samples{}}).WritePlot(&bytes.Buffer{}); err == nil {
+	if err := (Report{}).plot(io.Discard); err == nil {
 		t.Error("a plot of nothing, want an error")
 	}
 }
 
+// TestResults measures one of three runs again.
 func TestResults(t *testing.T) {
 	runs := []Run{{Name: "first"}, {Name: "second"}, {Name: "not run"}}
-	results := ReadResults(Results{"first": []byte("cpu: a\nBenchmarkX-2 1 1 ns/op\n"), "second": []byte("cpu: a\nBenchmarkY-2 1 1 ns/op\n")}.Text(runs))
-	results["second"] = []byte("cpu: a\nBenchmarkY-2 1 2 ns/op\n")
-	samples, _, err := Parse(results.Text(runs))
+	path := filepath.Join(t.TempDir(), "bench", "results.txt")
+	if err := (Results{"first": []byte("BenchmarkX-2 1 1 ns/op\n"), "second": []byte("BenchmarkY-2 1 1 ns/op\n")}).Save(path, runs); err != nil {
+		t.Fatal(err)
+	}
+	results, err := ReadResults(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]float64{"X": 1e-9, "Y": 2e-9} {
-		if got, ok := samples.Median(name, second); !ok || got != want {
-			t.Errorf("%s: got %v, want %v", name, got, want)
-		}
+	results["second"] = []byte("BenchmarkY-2 1 2 ns/op\n")
+	if err := results.Save(path, runs); err != nil {
+		t.Fatal(err)
 	}
+	if got, want := read(t, path), "run: first\nBenchmarkX-2 1 1 ns/op\nrun: second\nBenchmarkY-2 1 2 ns/op\n"; got != want {
+		t.Errorf("got:\n%swant:\n%s", got, want)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
 }

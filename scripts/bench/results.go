@@ -2,6 +2,8 @@ package bench
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -12,8 +14,9 @@ type Results map[string][]byte
 // runKey begins the line before the results of a run.
 const runKey = "run: "
 
-// ReadResults reads what Text returned.
-func ReadResults(text []byte) Results {
+// ReadResults reads the file that Save wrote.
+func ReadResults(path string) (Results, error) {
+	text, err := os.ReadFile(path)
 	results, name := Results{}, ""
 	for line := range bytes.Lines(text) {
 		if after, ok := strings.CutPrefix(string(line), runKey); ok {
@@ -22,11 +25,11 @@ func ReadResults(text []byte) Results {
 		}
 		results[name] = append(results[name], line...)
 	}
-	return results
+	return results, err
 }
 
-// Text returns the results of runs, in their order.
-func (r Results) Text(runs []Run) []byte {
+// Save writes the results of runs, in their order.
+func (r Results) Save(path string, runs []Run) error {
 	var text []byte
 	for _, run := range runs {
 		if lines, ok := r[run.Name]; ok {
@@ -34,5 +37,8 @@ func (r Results) Text(runs []Run) []byte {
 			text = append(text, lines...)
 		}
 	}
-	return text
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o644)
 }

@@ -1,12 +1,16 @@
+// Package bench runs the benchmarks of the series, with upstream's code in the same run, and writes the report.
 package bench
 
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"fmt"
 	"io"
 	"regexp"
 	"slices"
+
+	"sigs.k8s.io/yaml"
 
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
@@ -16,15 +20,23 @@ import (
 type Run struct {
 	// Name says what is measured.
 	Name string
-	// Dir is where go test runs, Package what it compiles.
-	Dir, Package string
+	// In is the project whose tree has the Package, or the folder of ours.
+	In, Package string
 	// Bench selects the benchmarks.
 	Bench string
 	// Args are further arguments.
 	Args []string
-	// Repeat is how often the command runs, at least once. It is for programs
-	// whose logs tear the results of -count apart.
+	// Repeat is how often the command runs, at least once.
 	Repeat int
+}
+
+//go:embed runs.yaml
+var runs []byte
+
+// Runs are all measurements.
+func Runs() ([]Run, error) {
+	var all []Run
+	return all, yaml.UnmarshalStrict(runs, &all)
 }
 
 // args are those of the go command.
@@ -36,12 +48,12 @@ func (r Run) args() []string {
 // between the parts of a line do so on lines of their own.
 var resultLine = regexp.MustCompile(`(?m)^(goos|goarch|pkg|cpu): .*$|^Benchmark\S+\s+\d+\s.*/.*$`)
 
-// Measure runs r and returns its results, in the format that benchstat reads. None is
-// an error.
-func (r Run) Measure(ctx context.Context, env []string, log io.Writer) ([]byte, error) {
+// Measure runs r in dir and returns its results, in the format that benchstat reads. None
+// is an error.
+func (r Run) Measure(ctx context.Context, dir string, env []string, log io.Writer) ([]byte, error) {
 	var out bytes.Buffer
 	for range max(r.Repeat, 1) {
-		err := run.Cmd{Dir: r.Dir, Env: append(toolchain.Env(), env...), Log: io.MultiWriter(log, &out), Name: "go", Args: r.args()}.Run(ctx)
+		err := run.Cmd{Dir: dir, Env: append(toolchain.Env(), env...), Log: io.MultiWriter(log, &out), Name: "go", Args: r.args()}.Run(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -20,13 +20,13 @@ func TestMeasure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	run := Run{Name: "x", Dir: dir, Package: ".", Bench: "^BenchmarkX$", Args: []string{"-benchtime", "1x"}}
-	measured, err := run.Measure(t.Context(), nil, io.Discard)
+	run := Run{Name: "x", Package: ".", Bench: "^BenchmarkX$", Args: []string{"-benchtime", "1x"}}
+	measured, err := run.Measure(t.Context(), dir, nil, io.Discard)
 	if err != nil || !strings.Contains(string(measured), "\nBenchmarkX") {
 		t.Errorf("measured %q, error %v", measured, err)
 	}
 	run.Bench = "^BenchmarkRenamed$"
-	if measured, err := run.Measure(t.Context(), nil, io.Discard); err == nil || !strings.Contains(err.Error(), run.Bench) {
+	if measured, err := run.Measure(t.Context(), dir, nil, io.Discard); err == nil || !strings.Contains(err.Error(), run.Bench) {
 		t.Errorf("no benchmark matches: measured %q, error %v, want one that names the pattern", measured, err)
 	}
 }

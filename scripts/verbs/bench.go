@@ -1,15 +1,11 @@
 package verbs
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,69 +15,60 @@ import (
 	"capacityv2.internal/scripts/release"
 )
 
-// benchReport is the name of the report's files in docs/benchmarks.
-const benchReport = "scheduler"
+// BenchOptions are those of Bench.
+type BenchOptions struct {
+	// Suite is one of benchSuites.
+	Suite string
+	// Only is for the names of what a suite measures; nil matches all.
+	Only *regexp.Regexp
+	// ReportOnly writes the report of the scheduler again from the results that there are.
+	ReportOnly bool
+	// Runs is how often the suite chain measures each scenario.
+	Runs int
+}
+
+const (
+	schedulerSuite = "scheduler"
+	chainSuite     = "chain"
+)
 
 func benchCommand(a *App) *cobra.Command {
 	var o BenchOptions
 	c := verb("bench", "Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks", `
-It takes an hour and a half on a machine that does nothing else. What has been measured
-stays when another part is measured.`, "  capacityv2 bench --only 'filter pass'", func(ctx context.Context) error { return a.Bench(ctx, o) })
-	patternFlag(c, &o.Only, "only", "only runs whose name matches")
-	c.Flags().BoolVar(&o.ReportOnly, "report-only", false, "write the report again from the results of the last run")
+The suite scheduler takes an hour and a half on a machine that does nothing else. What has been
+measured stays when another part is measured.
+
+The suite chain measures scheduler, provisioner and reference driver together, in three hours: a
+central provisioner for 100 nodes first, without a cluster, and then on a cluster of three nodes,
+whose scheduler is replaced for each scenario. The report has what one call has measured: with
+--only, it is written beside the logs, and --only central is the first part alone.`,
+		"  capacityv2 bench --only 'filter pass'\n  capacityv2 bench --suite chain --runs 1 --only '^tight/InFlight'", func(ctx context.Context) error { return a.Bench(ctx, o) })
+	c.Flags().StringVar(&o.Suite, "suite", schedulerSuite, "what to measure: "+schedulerSuite+" or "+chainSuite)
+	patternFlag(c, &o.Only, "only", "only runs, or scenarios SCENARIO/SCHEDULER/PROVISIONER, whose name matches")
+	c.Flags().BoolVar(&o.ReportOnly, "report-only", false, "write the report of the scheduler again from the results of the last run")
+	c.Flags().IntVar(&o.Runs, "runs", 5, "how often the suite chain measures each scenario")
 	return c
 }
 
-// BenchOptions are those of Bench.
-type BenchOptions struct {
-	// Only is for the names of runs; nil matches all. The results of the others stay.
-	Only *regexp.Regexp
-	// ReportOnly writes the report again from the results that there are.
-	ReportOnly bool
-}
-
-// Bench runs the benchmarks and writes the report, when all of them have run.
+// Bench runs the benchmarks of a suite and writes its report.
 func (a *App) Bench(ctx context.Context, o BenchOptions) error {
-	runs := bench.Runs(a.WS.Tree(), a.WS.Root)
-	results := bench.Results{}
-	if o.Only != nil || o.ReportOnly {
-		text, err := os.ReadFile(filepath.Join(a.benchmarks(), benchReport+".txt"))
-		if err != nil {
-			return err
-		}
-		results = bench.ReadResults(text)
+	switch {
+	case o.Suite == schedulerSuite:
+		return a.benchScheduler(ctx, o)
+	case o.Suite != chainSuite:
+		return progress.Refuse(fmt.Sprintf("no suite %q", o.Suite), schedulerSuite+" or "+chainSuite, "make bench SUITE=chain")
+	case o.ReportOnly:
+		return progress.Refuse("--report-only for the suite chain", "the suite scheduler: only that keeps results", "make bench REPORT_ONLY=1")
+	case o.Runs <= 0:
+		return progress.Refuse(fmt.Sprintf("--runs is %d", o.Runs), "a number above 0", "make bench SUITE=chain RUNS=1")
 	}
-	report := progress.Task{Name: "report", Do: func(_ context.Context, s *progress.Step) error {
-		return a.writeBenchReport(runs, results.Text(runs), s)
-	}}
-	if o.ReportOnly {
-		return a.do(ctx, "bench", report)
-	}
-	only := cmp.Or(o.Only, everything)
-	tasks := a.apply(progress.Task{Name: "build etcd", Do: a.buildEtcd})
-	var names []string
-	for _, run := range runs {
-		names = append(names, run.Name)
-		if !only.MatchString(run.Name) {
-			continue
-		}
-		tasks = append(tasks, progress.Task{Name: run.Name, Do: func(ctx context.Context, s *progress.Step) error {
-			measured, err := run.Measure(ctx, []string{a.binPath()}, s.Log)
-			results[run.Name] = measured
-			return err
-		}})
-	}
-	if !slices.ContainsFunc(names, only.MatchString) {
-		return progress.Refuse(fmt.Sprintf("no run matches %q", only), "one of: "+strings.Join(names, "; "), "make bench ONLY='worst cases'")
-	}
-	return a.do(ctx, "bench", append(tasks, report)...)
+	return a.chain(ctx, o)
 }
 
-// benchmarks is the folder of reports.
-func (a *App) benchmarks() string { return filepath.Join(a.WS.Root, "docs", "benchmarks") }
-
-func (a *App) writeBenchReport(runs []bench.Run, results []byte, s *progress.Step) error {
-	samples, cpu, err := bench.Parse(results)
+// benchScheduler keeps the results of each run as soon as it has them, and those of runs that
+// are not to be measured.
+func (a *App) benchScheduler(ctx context.Context, o BenchOptions) error {
+	runs, err := bench.Runs()
 	if err != nil {
 		return err
 	}
@@ -89,28 +76,43 @@ func (a *App) writeBenchReport(runs []bench.Run, results []byte, s *progress.Ste
 	if err != nil {
 		return err
 	}
-	report := bench.Report{
-		Samples: samples, Runs: runs,
-		Version: v.String(), Go: runtime.Version(), Machine: fmt.Sprintf("%s, %d cores", cpu, runtime.NumCPU()),
-		Plot: benchReport + ".svg", Raw: benchReport + ".txt",
-	}
-	var text, plot bytes.Buffer
-	if err := report.Write(&text); err != nil {
+	page := bench.Report{Raw: filepath.Join(a.benchmarks(), "scheduler.txt"), Runs: runs, Version: v.String()}
+	report := progress.Task{Name: "report", Do: func(_ context.Context, s *progress.Step) error {
+		files, err := page.Write()
+		s.Sayf("writing %s", strings.Join(files, ", "))
 		return err
+	}}
+	if o.ReportOnly {
+		return a.do(ctx, "bench", report)
 	}
-	if err := report.WritePlot(&plot); err != nil {
-		return err
-	}
-	dir := a.benchmarks()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	for name, content := range map[string][]byte{benchReport + ".md": text.Bytes(), report.Plot: plot.Bytes(), report.Raw: results} {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, content, 0o644); err != nil {
+	results := bench.Results{}
+	if o.Only != nil {
+		if results, err = bench.ReadResults(page.Raw); err != nil {
 			return err
 		}
-		s.Sayf("wrote %s", path)
 	}
-	return nil
+	folders := map[string]string{"kubernetes": a.WS.Tree(), "test-integration": filepath.Join(a.WS.Root, "test-integration")}
+	var names []string
+	var measure []progress.Task
+	for _, run := range runs {
+		names = append(names, run.Name)
+		if !cmp.Or(o.Only, everything).MatchString(run.Name) {
+			continue
+		}
+		measure = append(measure, progress.Task{Name: run.Name, Do: func(ctx context.Context, s *progress.Step) error {
+			measured, err := run.Measure(ctx, folders[run.In], []string{a.binPath()}, s.Log)
+			if err != nil {
+				return err
+			}
+			results[run.Name] = measured
+			return results.Save(page.Raw, runs)
+		}})
+	}
+	if len(measure) == 0 {
+		return progress.Refuse(fmt.Sprintf("no run matches %q", o.Only), "one of: "+strings.Join(names, "; "), "make bench ONLY='worst cases'")
+	}
+	return a.do(ctx, "bench", append(a.apply(append([]progress.Task{{Name: "build etcd", Do: a.buildEtcd}}, measure...)...), report)...)
 }
+
+// benchmarks is the folder of reports.
+func (a *App) benchmarks() string { return filepath.Join(a.WS.Root, "docs", "benchmarks") }

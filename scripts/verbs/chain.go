@@ -4,14 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
-
-	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/cluster"
@@ -25,36 +21,13 @@ import (
 // stockProvisionerImage is external-provisioner without the series.
 const stockProvisionerImage = "capacityv2.internal/csi-provisioner:stock"
 
-func chainCommand(a *App) *cobra.Command {
-	o := ChainOptions{}
-	c := verb("chain", "Measure scheduler, provisioner and reference driver together, and write docs/benchmarks/chain.md", `
-It measures a central provisioner for 100 nodes first, without a cluster. Then it brings up
-a cluster of three nodes, and replaces its scheduler for each scenario. That takes about half
-an hour for each run. The report has what one call has measured: with --only, it is written
-beside the logs, and --only central is the first part alone.`, "  capacityv2 chain --runs 1 --only '^tight/InFlight'", func(ctx context.Context) error { return a.Chain(ctx, o) })
-	patternFlag(c, &o.Only, "only", "only those whose name, SCENARIO/SCHEDULER/PROVISIONER as in the report, matches")
-	c.Flags().IntVar(&o.Runs, "runs", 5, "how often each scenario is measured")
-	return c
-}
-
-// ChainOptions are those of Chain.
-type ChainOptions struct {
-	// Only is for the names of scenarios; nil: all.
-	Only *regexp.Regexp
-	// Runs is how often each is measured.
-	Runs int
-}
-
 // central is the name of the part without a cluster.
 const central = "central"
 
-// Chain measures scheduler, provisioner and driver together, on a cluster of its own and
+// chain measures scheduler, provisioner and driver together, on a cluster of its own and
 // with a central provisioner for many nodes, and writes docs/benchmarks/chain.md, or, for
 // some of the scenarios, a page in the folder of the logs.
-func (a *App) Chain(ctx context.Context, o ChainOptions) error {
-	if o.Runs <= 0 {
-		return fmt.Errorf("--runs is %d; expected a number above 0", o.Runs)
-	}
+func (a *App) chain(ctx context.Context, o BenchOptions) error {
 	page, only := filepath.Join(a.benchmarks(), "chain.md"), cmp.Or(o.Only, everything)
 	if o.Only != nil {
 		page = filepath.Join(a.WS.Logs(), "chain.md")
@@ -68,8 +41,8 @@ func (a *App) Chain(ctx context.Context, o ChainOptions) error {
 			return err
 		}
 	}
-	return a.onChain(ctx, "chain", nil, func(st cluster.Status) error {
-		return a.do(ctx, "chain", progress.Task{Name: "scenarios", Do: func(ctx context.Context, s *progress.Step) error {
+	return a.onChain(ctx, "bench SUITE=chain", nil, func(st cluster.Status) error {
+		return a.do(ctx, "bench", progress.Task{Name: "scenarios", Do: func(ctx context.Context, s *progress.Step) error {
 			s.Sayf("writing %s", page)
 			env := []string{"KUBECONFIG=" + st.Kubeconfig, "COMPONENTS=" + st.Components, "CLUSTER_GROUP=" + st.Group, "CHAIN_LOGS=" + a.WS.Logs(),
 				"CHAIN_ONLY=" + only.String(), "CHAIN_RUNS=" + strconv.Itoa(o.Runs), "CHAIN_REPORT=" + page, "CHAIN_SECOND=" + second}
@@ -80,7 +53,7 @@ func (a *App) Chain(ctx context.Context, o ChainOptions) error {
 
 // central measures one provisioner for many nodes, and writes its table to a file.
 func (a *App) central(ctx context.Context, file string) error {
-	return a.do(ctx, "chain", a.apply(
+	return a.do(ctx, "bench", a.apply(
 		progress.Task{Name: "build etcd", Do: a.buildEtcd},
 		progress.Task{Name: "build the stock provisioner", Do: a.buildStockProvisioner},
 		progress.Task{Name: "build external-provisioner", Do: a.buildProvisioner},

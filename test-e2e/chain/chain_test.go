@@ -23,7 +23,7 @@ const patience = 150 * time.Second
 // it is told to, and writes the report.
 func TestChain(t *testing.T) {
 	if os.Getenv("COMPONENTS") == "" {
-		t.Skip("it replaces the scheduler of a cluster of its own: make chain")
+		t.Skip("it replaces the scheduler of a cluster of its own: make bench SUITE=chain")
 	}
 	only, err := regexp.Compile(os.Getenv("CHAIN_ONLY"))
 	must(t, err)

@@ -43,7 +43,7 @@ func (r *report) write(t *testing.T) {
 
 const head = `# The whole chain: driver, provisioner, scheduler, kubelet
 
-Written by ` + "`make chain`" + `, in one go, on three nodes of one machine with two cores. The
+Written by ` + "`make bench SUITE=chain`" + `, in one go, on three nodes of one machine with two cores. The
 reference driver and external-provisioner run on each node. Each pod has one volume, of 10 GiB
 if nothing else is said. The driver has one storage class. A figure is the median of
 %s, with the lowest and the highest one unless they are the same.

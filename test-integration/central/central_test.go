@@ -165,7 +165,7 @@ func (d *driver) startProvisioner(c *clustertest.Cluster, v variant) {
 	c.Helper()
 	program := os.Getenv(v.provisioner)
 	if program == "" {
-		c.Fatalf("%s is not set; make chain sets it", v.provisioner)
+		c.Fatalf("%s is not set; make bench SUITE=chain sets it", v.provisioner)
 	}
 	dir, err := os.MkdirTemp("", "central") // the path of c.TempDir is too long for a socket
 	c.ExpectNoError(err, "folder for the socket")
