@@ -1,6 +1,6 @@
 # Entry points. Each verb is one of the Go program in scripts/; see make help.
 .DEFAULT_GOAL := help
-.PHONY: help up down test test-stress upstream-suites fails-without nightly e2e demo bench tree apply export edit rebase send lint verify prove codegen overrides release release-verify clean
+.PHONY: help up down test fails-without nightly e2e demo bench tree apply export edit rebase send lint verify prove codegen overrides release release-verify clean
 
 # Only make's command line counts: an exported FORCE=1 must not change what a verb does.
 VARIABLES := AGAINST ALL BASE CLUSTER_MODE CONTAINER_RUNTIME_ENDPOINT DRIVER EMBARGO_OVER FOCUS FORCE FORECAST FUZZ_TIME ISSUE KEEP \
@@ -27,9 +27,9 @@ help: ## List the verbs
 	@echo "  ALL=1               e2e: slow specs too, counted in docs/e2e.md"
 	@echo "  PROCS=N             e2e: how many specs run side by side"
 	@echo "  KEEP=1              e2e: leave the cluster to the next run, until make down"
-	@echo "  PODS=N              test-stress, nightly: how many pods for each policy"
-	@echo "  SEED=N              test-stress: the faults of an earlier run"
-	@echo "  SUITE=REGEXP        bench, upstream-suites, fails-without: only these folders; of bench, scheduler or chain"
+	@echo "  PODS=N              nightly: how many pods for each policy in the stress test"
+	@echo "  SEED=N              nightly: the faults of an earlier run of the stress test"
+	@echo "  SUITE=REGEXP        bench, nightly, fails-without: scheduler or chain; the folders of upstream's suites; of ours"
 	@echo "  ONLY=REGEXP         bench, nightly: only these parts"
 	@echo "  RUNS=N              bench: how often the suite chain measures each part"
 	@echo "  FUZZ_TIME=10m       nightly: how long each fuzz test runs"
@@ -58,17 +58,12 @@ down: ## End the local cluster and remove what it made, except its logs
 test: ## The tests: lint, unit tests of every touched package, integration tests
 	@$(CAPACITYV2) test
 
-test-stress: ## A long randomised test of capacity reservation, with the race detector
-	@$(CAPACITYV2) test-stress $(if $(PODS),--pods=$(PODS)) $(if $(SEED),--seed=$(SEED))
-
-upstream-suites: ## Upstream's own integration suites with the gate off and on, and docs/upstream-suites.md
-	@$(CAPACITYV2) upstream-suites $(if $(SUITE),--suite='$(value SUITE)')
-
 fails-without: ## The integration tests fail with the gate off and on the stock server
 	@$(CAPACITYV2) fails-without $(if $(SUITE),--suite='$(value SUITE)')
 
-nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, test-stress, e2e, smoke, fuzz
-	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(value ONLY)') $(if $(PODS),--pods=$(PODS)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME))
+nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, stress, e2e, smoke, fuzz
+	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(value ONLY)') $(if $(SUITE),--suite='$(value SUITE)') $(if $(PODS),--pods=$(PODS)) \
+		$(if $(SEED),--seed=$(SEED)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME))
 
 e2e: ## Bring up a cluster, run the end-to-end tests on it, ours and upstream's, end it
 	@$(CAPACITYV2) e2e $(CLUSTER) $(if $(TARGET),--target='$(TARGET)') $(if $(FOCUS),--focus='$(value FOCUS)') \

@@ -2,11 +2,12 @@ package verbs
 
 import (
 	"context"
-	"os"
+	"errors"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +17,7 @@ import (
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/tools"
+	"capacityv2.internal/scripts/upstreamsuites"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -128,18 +130,19 @@ func (a *App) integrationEnv() []string {
 // the machine has processors, because they wait more than they compute.
 var sideBySide = strconv.Itoa(runtime.NumCPU() + 1)
 
-// testIntegration runs all suites with one command, the longest one first. Upstream's runs
-// with the gate off and on.
+// testIntegration runs ours, the longest one first, and beside them those of upstream's suites
+// that touch the plugin.
 func (a *App) testIntegration(ctx context.Context, s *progress.Step) error {
-	dir, err := os.MkdirTemp("", "overlay")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	overlay, err := a.gateOnOverlay(dir)
-	if err != nil {
-		return err
-	}
-	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), a.integrationEnv(), s.Log, a.Out, "-p", strconv.Itoa(2*runtime.NumCPU()), "-parallel", sideBySide, "-timeout", "40m", "-overlay", overlay,
-		"./scheduling", "./...", "k8s.io/kubernetes/"+schedulingSuite)
+	var upstream error
+	var group sync.WaitGroup
+	group.Go(func() {
+		var results []upstreamsuites.Result
+		if results, upstream = a.suiteRunner().Run(ctx, upstreamsuites.Quick, s); upstream == nil {
+			upstream = upstreamsuites.Check(results)
+		}
+	})
+	ours := toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), a.integrationEnv(), s.Log, a.Out,
+		"-p", strconv.Itoa(2*runtime.NumCPU()), "-parallel", sideBySide, "-timeout", "40m", "./scheduling", "./...")
+	group.Wait()
+	return errors.Join(ours, upstream)
 }

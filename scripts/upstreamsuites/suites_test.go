@@ -1,8 +1,9 @@
-package suites
+package upstreamsuites
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,21 +16,35 @@ import (
 	"capacityv2.internal/scripts/toolchain"
 )
 
-func TestAllIsSorted(t *testing.T) {
-	if !slices.IsSortedFunc(All, func(a, b Suite) int { return strings.Compare(a.Folder, b.Folder) }) {
-		t.Error("All is not in the order of the folders")
-	}
-}
-
 func TestSelect(t *testing.T) {
-	got := Select(regexp.MustCompile("^scheduler/(queueing|bind)$"))
-	if len(got) != 2 || got[0].Folder != "scheduler/bind" || got[1].Folder != "scheduler/queueing" {
-		t.Errorf("got %v", got)
+	got, err := Select(regexp.MustCompile("^scheduler/(queueing|bind)$|^controlplane"))
+	if err != nil || len(got) != 3 || !got[0].Alone || got[1].Folder != "scheduler/bind" || got[2].Folder != "scheduler/queueing" {
+		t.Errorf("got %v, error %v", got, err)
+	}
+	if got, err := Select(regexp.MustCompile("renamed")); err == nil || !strings.Contains(err.Error(), "one of: apiserver, ") {
+		t.Errorf("no suite matches: got %v, error %v", got, err)
+	}
+	all, err := Select(regexp.MustCompile(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range slices.Concat(all, Quick) {
+		if s.AtLeast == 0 {
+			t.Errorf("%s passes without tests", s.Folder)
+		}
 	}
 }
 
-func TestWriteOverlay(t *testing.T) {
-	path, err := writeOverlay(t.TempDir(), "/tree/test/integration/x", "x")
+func TestSwitchOn(t *testing.T) {
+	tree := t.TempDir()
+	suite := Suite{Folder: "x"}
+	dir := filepath.Join(tree, suite.pkg())
+	for name, content := range map[string]string{filepath.Join(tree, "go.mod"): "module x\n\ngo 1.26\n", filepath.Join(dir, "x_test.go"): "package x\n"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(content), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path, err := switchOn(t.Context(), t.TempDir(), tree, suite, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +56,7 @@ func TestWriteOverlay(t *testing.T) {
 	if err := json.Unmarshal(content, &overlay); err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.ReadFile(overlay.Replace["/tree/test/integration/x/"+gateTest])
+	file, err := os.ReadFile(overlay.Replace[filepath.Join(dir, gateTest)])
 	if err != nil || !strings.HasPrefix(string(file), "package x\n") || !strings.Contains(string(file), "func "+gateIsOn+"(") {
 		t.Errorf("overlay %v: %v\n%s", overlay, err, file)
 	}
@@ -62,7 +77,7 @@ func result(t *testing.T, gateOn bool, events ...string) (toolchain.TestResult, 
 	return read([]byte(b.String()), gateOn)
 }
 
-func TestReport(t *testing.T) {
+func TestCheck(t *testing.T) {
 	off, err := result(t, false, "TestGood pass", "TestUpstream fail", "TestGone pass", "TestGone/sub pass", "TestNew pass", "TestNew/sub pass", " fail")
 	if err != nil {
 		t.Fatal(err)
@@ -71,42 +86,21 @@ func TestReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := NewRow(All[0], "0123456789abcdef", off, on)
-	if want := []string{"`apiserver`: `TestNew`", "`apiserver`: `TestGone`"}; !slices.Equal(row.Worse, want) {
-		t.Errorf("worse %q, want %q", row.Worse, want)
-	}
-	for _, failed := range []string{"`apiserver`: `TestNew`", "`apiserver`: `TestUpstream`"} {
-		if err := Check([]Row{row}); err == nil || !strings.Contains(err.Error(), failed) {
-			t.Errorf("Check does not name %s: %v", failed, err)
-		}
-	}
-
-	path := filepath.Join(t.TempDir(), "rows.json")
-	rows, err := ReadRows(path)
-	if err != nil || len(rows) != 0 {
-		t.Fatalf("without a file: %v, error %v", rows, err)
-	}
-	rows[row.Folder] = row
-	if err := WriteRows(path, rows); err != nil {
-		t.Fatal(err)
-	}
-	if rows, err = ReadRows(path); err != nil {
-		t.Fatal(err)
-	}
-	var report strings.Builder
-	if err := WriteReport(&report, "a machine", "abc", rows); err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range []string{
-		"| `apiserver` | off | 6 | 5 | 1 | 0 | 1m1s | `0123456789` |\n| `apiserver` | on | 3 | 1 | 2 | 0 | 1m1s | `0123456789` |\n",
-		"## Fails with the gate on only\n\n- `apiserver`: `TestNew`\n- `apiserver`: `TestGone`\n",
-		"## Fails with the gate off, too\n\n- `apiserver`: `TestUpstream`\n",
-		"## Ran on an earlier series\n\n- `apiserver`\n",
-		"## Not run yet\n\n- `" + All[1].Folder + "`\n",
+	results := []Result{{Suite{Folder: "apiserver", AtLeast: 1}, off, on}}
+	err = Check(results)
+	for _, want := range []string{
+		"apiserver: TestNew fails with the gate on only", "apiserver: TestGone fails with the gate on only", "apiserver: TestUpstream fails with the gate off",
 	} {
-		if !strings.Contains(report.String(), line) {
-			t.Errorf("no %q in the report:\n%s", line, report.String())
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: want %q", err, want)
 		}
+	}
+	if err != nil && strings.Contains(err.Error(), "TestGone/sub") {
+		t.Errorf("%v: names the subtest of one that it names", err)
+	}
+	const want = "| apiserver | off | 6 | 5 | 0 | 1m1s |\n| apiserver | on | 3 | 1 | 0 | 1m1s |\n"
+	if got := Table(results); !strings.HasSuffix(got, want) {
+		t.Errorf("got %s\nwant %s", got, want)
 	}
 }
 
@@ -121,11 +115,12 @@ func TestGateIsOn(t *testing.T) {
 	if err != nil || len(on.Tests) != 1 || on.Count(toolchain.Passed) != 1 {
 		t.Errorf("%v, error %v", on, err)
 	}
-	if row := NewRow(All[0], "", on, on); Check([]Row{row}) != nil {
-		t.Errorf("%v is not good", row)
+	suite := Suite{Folder: "a", AtLeast: 1}
+	if err := Check([]Result{{suite, on, on}}); err != nil {
+		t.Error(err)
 	}
 	none := toolchain.TestResult{Tests: map[string]toolchain.Outcome{"TestA": toolchain.Skipped}}
-	if err := Check([]Row{NewRow(All[0], "", on, none)}); err == nil || !strings.Contains(err.Error(), "no test passes") {
+	if err := Check([]Result{{suite, on, none}}); err == nil || !strings.Contains(err.Error(), "a: 0 tests pass, and it has to be at least 1") {
 		t.Errorf("all tests are skipped with the gate on: %v", err)
 	}
 }

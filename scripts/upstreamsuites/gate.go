@@ -1,7 +1,9 @@
-package suites
+package upstreamsuites
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -12,7 +14,10 @@ import (
 // test runs after all others.
 const gateTest = "zz_capacityv2_gate_test.go"
 
-// gateOn has the name of the suite's package as its argument. The servers of the
+// gateIsOn is the test in it, which is not one of the suite's.
+const gateIsOn = "TestZZCapacityV2GateIsOn"
+
+// gateOn has the name of the suite's package and gateIsOn as its arguments. The servers of the
 // suite copy the gates of the test binary. A default, unlike a gate that is set,
 // does not stop those that emulate a version without the gate.
 const gateOn = `package %s
@@ -30,22 +35,23 @@ func init() {
 	}
 }
 
-func TestZZCapacityV2GateIsOn(t *testing.T) {
+func %s(t *testing.T) {
 	if !utilfeature.DefaultFeatureGate.Enabled(features.CSIStorageCapacityV2) {
 		t.Error("the gate is off, so the other tests have not tested it")
 	}
 }
 `
 
-// gateIsOn is the test of gateOn, which is not one of the suite's.
-const gateIsOn = "TestZZCapacityV2GateIsOn"
-
-// writeOverlay adds gateOn to the package in dir, for the go command alone: the
-// file and its overlay are written to tmp. It returns the path of the overlay.
-func writeOverlay(tmp, dir, pkg string) (string, error) {
-	file := filepath.Join(tmp, gateTest)
-	if err := os.WriteFile(file, fmt.Appendf(nil, gateOn, pkg), 0o644); err != nil {
+// switchOn adds gateOn to a suite, for the go command alone: the file and its overlay are
+// written to tmp. It returns the path of the overlay.
+func switchOn(ctx context.Context, tmp, tree string, suite Suite, log io.Writer) (string, error) {
+	pkg, err := toolchain.PackageName(ctx, tree, log, suite.pkg())
+	if err != nil {
 		return "", err
 	}
-	return toolchain.WriteOverlay(tmp, map[string]string{filepath.Join(dir, gateTest): file})
+	file := filepath.Join(tmp, gateTest)
+	if err := os.WriteFile(file, fmt.Appendf(nil, gateOn, pkg, gateIsOn), 0o644); err != nil {
+		return "", err
+	}
+	return toolchain.WriteOverlay(tmp, map[string]string{filepath.Join(tree, suite.pkg(), gateTest): file})
 }

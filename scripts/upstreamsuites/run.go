@@ -1,4 +1,4 @@
-package suites
+package upstreamsuites
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -37,40 +36,33 @@ func (r Runner) Compile(ctx context.Context, suites []Suite, s *progress.Step) e
 	return toolchain.CompileTests(ctx, r.Tree, s.Log, pkgs...)
 }
 
-// Run runs suites with the gate off and on, and calls done for each that has ended, one
-// at a time. Tests that fail are no error: the results say so.
-func (r Runner) Run(ctx context.Context, suites []Suite, s *progress.Step, done func(suite Suite, off, on toolchain.TestResult) error) error {
+// Run runs suites with the gate off and on. Tests that fail are no error: the results say so.
+func (r Runner) Run(ctx context.Context, suites []Suite, s *progress.Step) ([]Result, error) {
+	results := make([]Result, len(suites))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
-	var mu sync.Mutex
 	for i, suite := range suites {
 		group.Go(func() error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			s.Sayf("%d/%d %s", i+1, len(suites), suite.Folder)
-			off, on, err := r.both(ctx, suite, s)
-			if err != nil {
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			return done(suite, off, on)
+			results[i].Suite = suite
+			return r.both(ctx, &results[i], s)
 		})
 	}
-	return group.Wait()
+	return results, group.Wait()
 }
 
 // both runs a suite with the gate off and on.
-func (r Runner) both(ctx context.Context, suite Suite, s *progress.Step) (off, on toolchain.TestResult, err error) {
+func (r Runner) both(ctx context.Context, result *Result, s *progress.Step) error {
 	group, ctx := errgroup.WithContext(ctx)
-	if suite.Alone {
+	if result.Suite.Alone {
 		group.SetLimit(1)
 	}
-	group.Go(func() (err error) { off, err = r.run(ctx, suite, false, s); return err })
-	group.Go(func() (err error) { on, err = r.run(ctx, suite, true, s); return err })
-	err = group.Wait()
-	return off, on, err
+	group.Go(func() (err error) { result.Off, err = r.run(ctx, result.Suite, false, s); return err })
+	group.Go(func() (err error) { result.On, err = r.run(ctx, result.Suite, true, s); return err })
+	return group.Wait()
 }
 
 // run writes what the tests print to a log of its own beside that of the step.
@@ -91,7 +83,6 @@ func (r Runner) run(ctx context.Context, suite Suite, gateOn bool, s *progress.S
 		}
 	}()
 	fmt.Fprintf(s.Log, "# %s: see %s\n", title, log.Name())
-	pkg := suite.pkg()
 	args := []string{"-count=1", "-timeout", "90m"}
 	tmp, err := os.MkdirTemp("", "suite")
 	if err != nil {
@@ -103,18 +94,14 @@ func (r Runner) run(ctx context.Context, suite Suite, gateOn bool, s *progress.S
 	}
 	env := append([]string{"TEST_SRCDIR=" + tmp, "TEST_WORKSPACE=" + sources}, r.Env...)
 	if gateOn {
-		name, err := toolchain.PackageName(ctx, r.Tree, log, pkg)
-		if err != nil {
-			return result, err
-		}
-		overlay, err := writeOverlay(tmp, filepath.Join(r.Tree, pkg), name)
+		overlay, err := switchOn(ctx, tmp, r.Tree, suite, log)
 		if err != nil {
 			return result, err
 		}
 		args = append(args, "-overlay", overlay)
 	}
 	var raw bytes.Buffer
-	if err := toolchain.TestJSON(ctx, r.Tree, env, log, &raw, append(append(args, pkg), suite.Args...)...); err != nil {
+	if err := toolchain.TestJSON(ctx, r.Tree, env, log, &raw, append(append(args, suite.pkg()), suite.Args...)...); err != nil {
 		return result, err
 	}
 	if result, err = read(raw.Bytes(), gateOn); err != nil {

@@ -1,0 +1,56 @@
+// Package upstreamsuites runs upstream's own integration suites with the feature gate off and on, and tells where
+// they differ.
+package upstreamsuites
+
+import (
+	_ "embed"
+	"regexp"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"capacityv2.internal/scripts/progress"
+)
+
+// Suite is a package of upstream's integration tests.
+type Suite struct {
+	// Folder is that of the package, below test/integration.
+	Folder string
+	// AtLeast is how many tests have to pass: a pattern that matches none passes as well.
+	AtLeast int
+	// Args are further arguments of go test.
+	Args []string
+	// Alone is set if it cannot run with the gate off and on at the same time.
+	Alone bool
+}
+
+func (s Suite) pkg() string { return "./test/integration/" + s.Folder }
+
+// Quick are those of every change: volume scheduling, and the queueing hints of the plugin.
+var Quick = []Suite{
+	{Folder: "volumescheduling", AtLeast: 40},
+	{Folder: "scheduler/queueing", AtLeast: 16, Args: []string{"-run", "^(TestCoreResourceEnqueue|" + gateIsOn + ")$/^VolumeBinding$"}},
+}
+
+//go:embed suites.yaml
+var all []byte
+
+// Select returns the suites whose folder matches. None is an error.
+func Select(folder *regexp.Regexp) ([]Suite, error) {
+	var suites, selected []Suite
+	if err := yaml.UnmarshalStrict(all, &suites); err != nil {
+		return nil, err
+	}
+	var folders []string
+	for _, s := range suites {
+		folders = append(folders, s.Folder)
+		if folder.MatchString(s.Folder) {
+			selected = append(selected, s)
+		}
+	}
+	if len(selected) == 0 {
+		return nil, progress.Refuse("no suite of upstream's matches "+folder.String(), "one of: "+strings.Join(folders, ", "),
+			"make nightly ONLY=upstream-suites SUITE=scheduler/")
+	}
+	return selected, nil
+}
