@@ -24,7 +24,7 @@ help: ## List the verbs
 	@echo "  CONTAINER_RUNTIME_ENDPOINT=unix:///SOCKET   up, e2e: your container runtime, for one node on this host"
 	@echo "  FOCUS=REGEXP        e2e: only specs with such names, slow ones too"
 	@echo "  TARGET=NAME         e2e: gate-on, gate-off, or stock (components without the series)"
-	@echo "  ALL=1               e2e: slow specs too, counted in docs/e2e.md"
+	@echo "  ALL=1               e2e: slow specs too, with a table of results"
 	@echo "  PROCS=N             e2e: how many specs run side by side"
 	@echo "  KEEP=1              e2e: leave the cluster to the next run, until make down"
 	@echo "  PODS=N              nightly: how many pods for each policy in the stress test"

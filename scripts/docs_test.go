@@ -18,7 +18,7 @@ func TestArchitecture(t *testing.T) {
 		t.Fatal(err)
 	}
 	var named []string
-	for _, m := range regexp.MustCompile("`scripts/([a-z]+)` ").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("`scripts/([a-z0-9]+)` ").FindAllStringSubmatch(string(page), -1) {
 		named = append(named, m[1])
 	}
 	entries, err := os.ReadDir(".")

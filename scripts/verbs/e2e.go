@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/e2e"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
 )
@@ -19,13 +20,12 @@ import (
 // E2EOptions are those of E2E.
 type E2EOptions struct {
 	Cluster cluster.Options
-	// Target is one of e2eTargets; "" is the first.
+	// Target is one of e2e.Targets; "" is the first.
 	Target string
 	// Focus is for the names of the specs to run, instead of all and of the tests of
 	// kubectl; nil: all.
 	Focus *regexp.Regexp
-	// All is whether all selected specs run, and not only the quick ones, and go into
-	// the table of docs/e2e.md.
+	// All is whether all selected specs run, and not only the quick ones, and are counted.
 	All bool
 	// Procs is how many specs run side by side.
 	Procs int
@@ -42,7 +42,7 @@ unless test-e2e/suite/skipped.yaml says why. docs/e2e.md says more.`,
 	clusterFlags(c, &o.Cluster)
 	c.Flags().StringVar(&o.Target, "target", "", "gate-on, gate-off, or stock: components without the series (default: gate-on)")
 	patternFlag(c, &o.Focus, "focus", "only specs, slow ones too, whose name matches")
-	c.Flags().BoolVar(&o.All, "all", false, "all selected specs, slow ones too, and their counts into docs/e2e.md")
+	c.Flags().BoolVar(&o.All, "all", false, "all selected specs, slow ones too, with a table of them in _work/results")
 	c.Flags().IntVar(&o.Procs, "procs", SpecProcs, "how many specs run side by side")
 	c.Flags().BoolVar(&o.Keep, "keep", false, "leave the cluster to the next run, until make down")
 	return c
@@ -60,7 +60,7 @@ const SpecProcs = 12
 // one that is started here is ended, whatever happens. Without nodes of ours there are
 // only the tests of kubectl.
 func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
-	target, err := e2eTarget(o.Target)
+	target, err := e2e.Target(o.Target)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	var build []progress.Task
 	if withoutOurNodes(o.Cluster) {
 		driver = ""
-		if target != gateOn || o.Focus != nil || o.All {
+		if target != e2e.GateOn || o.Focus != nil || o.All {
 			return progress.Refuse("TARGET, FOCUS or ALL, for a cluster without nodes of ours", "none of them: they need the nodes that make e2e starts", "make e2e with neither CLUSTER_MODE nor CONTAINER_RUNTIME_ENDPOINT")
 		}
 	} else if build, err = a.prepareSpecs(target, &o.Cluster); err != nil {
@@ -95,11 +95,25 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	if driver == "" {
 		return a.do(ctx, "e2e", kubectl)
 	}
-	run := &specRun{app: a, status: st, target: target, options: o}
-	if target != gateOn || o.Focus != nil {
-		return a.do(ctx, "e2e", run.tasks()...)
+	without, err := a.specExpectations()
+	if err != nil {
+		return err
 	}
-	return a.do(ctx, "e2e", run.tasks(kubectl)...)
+	run := &e2e.Run{
+		Program: filepath.Join(a.WS.Components(), specProgram), Ginkgo: filepath.Join(a.WS.Bin(), "ginkgo"), Env: []string{a.binPath()},
+		Suite: a.specSuite(), Work: filepath.Join(a.WS.Work, "e2e"), Kubeconfig: st.Kubeconfig, Kubectl: filepath.Join(st.Components, "kubectl"),
+		Target: target, Without: without, Focus: o.Focus, All: o.All, Procs: o.Procs,
+	}
+	var others []progress.Task
+	if target == e2e.GateOn && o.Focus == nil {
+		others = append(others, kubectl)
+	}
+	return a.do(ctx, "e2e", append(run.Tasks(others...), progress.Task{Name: "results", Do: func(context.Context, *progress.Step) error {
+		if o.All && o.Focus == nil {
+			return errors.Join(a.keepResult("e2e-"+target+".md", run.Table()), run.Check())
+		}
+		return run.Check()
+	}})...)
 }
 
 // withoutOurNodes reports whether the user has asked for a cluster without nodes, or with

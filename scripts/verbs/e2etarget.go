@@ -6,58 +6,19 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/e2e"
 	"capacityv2.internal/scripts/gates"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
-	"capacityv2.internal/scripts/withoutit"
 	"capacityv2.internal/scripts/workspace"
 )
-
-// gateOn is the target with the change; withoutit.Targets are those without.
-const (
-	gateOn  = "gate-on"
-	gateOff = "gate-off"
-	stock   = "stock"
-)
-
-// e2eTargets are the clusters that specs run on.
-var e2eTargets = append([]string{gateOn}, withoutit.Targets...)
-
-func e2eTarget(name string) (string, error) {
-	if name == "" {
-		name = gateOn
-	}
-	if !slices.Contains(e2eTargets, name) {
-		return "", progress.Refuse("TARGET="+name, strings.Join(e2eTargets, ", ")+", or nothing", "make e2e TARGET="+gateOff)
-	}
-	return name, nil
-}
 
 // stockPrograms are the components that are built without the series: all that the
 // series changes. The nodes have ours.
 var stockPrograms = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"}
-
-// targetGates is the value of FEATURE_GATES on a target. The stock components do not
-// know our gates.
-func targetGates(list gates.List, target string) string {
-	var values []string
-	for gate := range strings.SplitSeq(list.Enabled(), ",") {
-		name, _, _ := strings.Cut(gate, "=")
-		ours := slices.Contains(list.Ours(), name)
-		switch {
-		case ours && target == stock:
-		case ours && target == gateOff:
-			values = append(values, name+"=false")
-		default:
-			values = append(values, gate)
-		}
-	}
-	return strings.Join(values, ",")
-}
 
 // prepareSpecs sets the options of a cluster for a target, and returns what is to be done
 // before the cluster starts: specs run programs and images of their own.
@@ -66,9 +27,9 @@ func (a *App) prepareSpecs(target string, o *cluster.Options) ([]progress.Task, 
 	if err != nil {
 		return nil, err
 	}
-	o.Gates = targetGates(list, target)
+	o.Gates = e2e.Gates(list, target)
 	var tasks []progress.Task
-	if target == stock {
+	if target == e2e.Stock {
 		o.Components = a.WS.StockComponents()
 		tasks = append(tasks, progress.Task{Name: "build the stock components", Do: a.buildStockComponents},
 			progress.Task{Name: "build the stock provisioner", Do: a.buildStockProvisioner})

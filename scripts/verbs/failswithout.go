@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"capacityv2.internal/scripts/e2e"
 	"capacityv2.internal/scripts/progress"
-	"capacityv2.internal/scripts/specs"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/withoutit"
 )
@@ -141,7 +141,7 @@ func (a *App) lintWithout(context.Context, *progress.Step) error {
 	if _, err := a.specExpectations(); err != nil {
 		return err
 	}
-	if _, err := specs.ReadSelection(a.specSuite()); err != nil {
+	if _, err := e2e.ReadSelection(a.specSuite()); err != nil {
 		return err
 	}
 	list, err := a.expectations()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"capacityv2.internal/scripts/e2e"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
@@ -107,7 +108,7 @@ func (a *App) nightlyNames() []string {
 // e2eAll runs all specs on each target, on a cluster of its own.
 func (a *App) e2eAll(ctx context.Context) error {
 	var errs []error
-	for _, target := range e2eTargets {
+	for _, target := range e2e.Targets {
 		if ctx.Err() == nil {
 			errs = append(errs, a.E2E(ctx, E2EOptions{Target: target, All: true, Procs: SpecProcs}))
 		}

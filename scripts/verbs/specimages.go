@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"capacityv2.internal/scripts/e2e"
 	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/progress"
-	"capacityv2.internal/scripts/specs"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/tools"
 )
@@ -43,7 +43,7 @@ func (a *App) buildSpecs(ctx context.Context, s *progress.Step) error {
 // specImages are images under the names that upstream's specs ask for. The provisioner
 // is the one in the folder components.
 func (a *App) specImages(ctx context.Context, components string, s *progress.Step) ([]node.Image, error) {
-	references, err := specs.Images(a.WS.Tree())
+	references, err := e2e.Images(ctx, filepath.Join(a.WS.Components(), specProgram), s.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (a *App) specImages(ctx context.Context, components string, s *progress.Ste
 	var list []node.Image
 	for name, image := range images {
 		if len(references[name]) == 0 {
-			return nil, progress.Refuse("upstream's specs name no image of "+name, "one, in test/utils/image or test/e2e/testing-manifests of the tree", "remove it from scripts/verbs/specimages.go")
+			return nil, progress.Refuse("upstream's specs name no image of "+name, "one in the output of e2e.test --list-images", "git grep "+name+" scripts/verbs, and remove it there")
 		}
 		for _, r := range references[name] {
 			image.Reference = r

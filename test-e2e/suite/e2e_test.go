@@ -14,6 +14,7 @@ import (
 	"k8s.io/kubernetes/test/e2e/framework/testfiles"
 	manifests "k8s.io/kubernetes/test/e2e/testing-manifests"
 	"k8s.io/kubernetes/test/fixtures"
+	"k8s.io/kubernetes/test/utils/image"
 
 	// The specs.
 	_ "capacityv2.internal/test-e2e/storagecapacity"
@@ -39,6 +40,9 @@ func TestMain(m *testing.M) {
 	case *showVersion:
 		fmt.Println(version.Get())
 		return
+	case framework.TestContext.ListImages:
+		listImages()
+		return
 	case flag.NArg() > 0:
 		fmt.Fprintf(os.Stderr, "arguments that are no flags: %q\n", flag.Args())
 		os.Exit(2)
@@ -50,6 +54,16 @@ func TestMain(m *testing.M) {
 	testfiles.AddFileSource(fixtures.GetTestFixturesFS())
 	framework.AfterReadingAllFlags(&framework.TestContext)
 	os.Exit(m.Run())
+}
+
+// listImages prints the images that the specs may ask for. Nobody else has that of
+// AgnhostPrivate, and AgnhostPrev is for specs that are not here.
+func listImages() {
+	for id, config := range image.GetImageConfigs() {
+		if id != image.AgnhostPrev && id != image.AgnhostPrivate {
+			fmt.Println(config.GetE2EImage())
+		}
+	}
 }
 
 // shorten leaves several times as long as it takes where specs pass.

@@ -1,4 +1,4 @@
-package verbs
+package e2e
 
 import (
 	"testing"
@@ -16,15 +16,15 @@ func TestTargets(t *testing.T) {
 		"gate-off": "Ours=false,Needed=true",
 		"stock":    "Needed=true",
 	} {
-		name, err := e2eTarget(target)
+		name, err := Target(target)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := targetGates(list, name); got != want {
+		if got := Gates(list, name); got != want {
 			t.Errorf("%q: got %s, want %s", target, got, want)
 		}
 	}
-	if _, err := e2eTarget("off"); err == nil {
+	if _, err := Target("off"); err == nil {
 		t.Error("an unknown target passes")
 	}
 }

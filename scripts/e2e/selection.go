@@ -1,4 +1,4 @@
-package specs
+package e2e
 
 import (
 	"fmt"
@@ -29,6 +29,8 @@ type Group struct {
 	Ours bool `json:"ours,omitempty"`
 	// Specs are all of them.
 	Specs *regexp.Regexp `json:"specs"`
+	// AtLeast is how many there have to be: upstream may rename some.
+	AtLeast int `json:"atLeast"`
 	// Quick are those that run for every change.
 	Quick *regexp.Regexp `json:"quick"`
 	// Suite finds, as its first group, the name under which a spec is counted apart.
@@ -52,8 +54,8 @@ func ReadSelection(dir string) (Selection, error) {
 		return s, err
 	}
 	for _, g := range s.Groups {
-		if g.Name == "" || g.Specs == nil || g.Quick == nil || g.Suite != nil && g.Suite.NumSubexp() != 1 {
-			return s, progress.Refuse(fmt.Sprintf("selected.yaml: group %q", g.Name), "a name, specs, quick, and a suite with one group in parentheses or none", "")
+		if g.Name == "" || g.Specs == nil || g.AtLeast <= 0 || g.Quick == nil || g.Suite != nil && g.Suite.NumSubexp() != 1 {
+			return s, progress.Refuse(fmt.Sprintf("selected.yaml: group %q", g.Name), "a name, specs, at least how many, quick, and a suite with one group in parentheses or none", "")
 		}
 	}
 	for _, e := range s.Skipped {
@@ -118,13 +120,19 @@ func (s Selection) Choose(all []string, ours, quick bool, focus *regexp.Regexp) 
 	return chosen
 }
 
-// Stale returns the groups, and the entries of skipped.yaml, that match none of all
-// specs, as text.
+// Stale returns the groups that match fewer of all specs than they have to, and the entries of
+// skipped.yaml that match none, as text.
 func (s Selection) Stale(all []string) []string {
 	var stale []string
+	found := map[string]int{}
+	for _, name := range all {
+		if g := s.Group(name); g != nil {
+			found[g.Name]++
+		}
+	}
 	for _, g := range s.Groups {
-		if !slices.ContainsFunc(all, g.Specs.MatchString) {
-			stale = append(stale, fmt.Sprintf("selected.yaml: %s of the group %q matches no spec", g.Specs, g.Name))
+		if n := found[g.Name]; n < g.AtLeast {
+			stale = append(stale, fmt.Sprintf("selected.yaml: %s of the group %q matches %d specs, and it has to be at least %d", g.Specs, g.Name, n, g.AtLeast))
 		}
 	}
 	for _, e := range s.Skipped {
@@ -143,4 +151,18 @@ func Focus(names []string) string {
 	}
 	// Ginkgo puts the name of the suite before that of the spec.
 	return " (?:" + strings.Join(quoted, "|") + ")$"
+}
+
+// Short returns the name of a spec without what is in brackets.
+func Short(name string) string {
+	var words []string
+	depth := 0
+	for _, w := range strings.Fields(name) {
+		depth += strings.Count(w, "[")
+		if depth == 0 {
+			words = append(words, w)
+		}
+		depth -= strings.Count(w, "]")
+	}
+	return strings.Join(words, " ")
 }

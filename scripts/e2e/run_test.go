@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+
+	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/withoutit"
+)
+
+// sampleRun is a run in which A and B of ours have to fail with the gate off, and C is
+// not run there.
+func sampleRun(target string, all bool, focus *regexp.Regexp) *Run {
+	return &Run{
+		Target: target, All: all, Focus: focus,
+		Without: withoutit.Expectations{Suites: []withoutit.Suite{{Groups: []withoutit.Group{
+			{Tests: []string{"A", "B"}, GateOff: withoutit.Fails, Stock: withoutit.Fails},
+			{Tests: []string{"C"}, GateOff: withoutit.NotRun, Stock: withoutit.Fails, Why: "why"},
+		}}}},
+		all: []string{"A [Ours]", "B [Ours]", "C [Ours]", "quick", "slow"},
+		selection: Selection{Groups: []Group{
+			{Name: "ours", Ours: true, Specs: regexp.MustCompile(`\[Ours\]`), Quick: regexp.MustCompile(".")},
+			{Name: "upstream", Specs: regexp.MustCompile("quick|slow"), Quick: regexp.MustCompile("quick")},
+		}},
+	}
+}
+
+func TestChosen(t *testing.T) {
+	for name, c := range map[string]struct {
+		target   string
+		all      bool
+		focus    *regexp.Regexp
+		ours     []string
+		upstream []string
+	}{
+		"gate on":    {GateOn, false, nil, []string{"A [Ours]", "B [Ours]", "C [Ours]"}, []string{"quick"}},
+		"gate off":   {GateOff, false, nil, []string{"A [Ours]", "B [Ours]"}, []string{"quick"}},
+		"stock, all": {Stock, true, nil, []string{"A [Ours]", "B [Ours]", "C [Ours]"}, []string{"quick", "slow"}},
+		"slow":       {GateOn, false, regexp.MustCompile("slow"), nil, []string{"slow"}},
+	} {
+		r := sampleRun(c.target, c.all, c.focus)
+		if got := r.chosen(true); !slices.Equal(got, c.ours) {
+			t.Errorf("%s: ours: %q, want %q", name, got, c.ours)
+		}
+		if got := r.chosen(false); !slices.Equal(got, c.upstream) {
+			t.Errorf("%s: upstream's: %q, want %q", name, got, c.upstream)
+		}
+	}
+}
+
+func TestCompare(t *testing.T) {
+	for name, c := range map[string]struct {
+		focus   *regexp.Regexp
+		results []Result
+		want    []string
+	}{
+		"as expected":    {nil, []Result{{Name: "A [Ours]", Outcome: toolchain.Failed}, {Name: "B [Ours]", Outcome: toolchain.Failed}}, nil},
+		"one passes":     {nil, []Result{{Name: "A [Ours]", Outcome: toolchain.Passed}, {Name: "B [Ours]", Outcome: toolchain.Failed}}, []string{"A passes, expected: fails"}},
+		"one is skipped": {regexp.MustCompile("A"), []Result{{Name: "A [Ours]", Outcome: toolchain.Skipped}}, []string{"A is skipped, expected: fails"}},
+		"focus on one":   {regexp.MustCompile("A"), []Result{{Name: "A [Ours]", Outcome: toolchain.Failed}}, nil},
+		"one is missing": {nil, []Result{{Name: "A [Ours]", Outcome: toolchain.Failed}}, []string{"B did not run"}},
+	} {
+		r := sampleRun(GateOff, false, c.focus)
+		if got := r.compare(r.chosen(true), c.results); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
