@@ -1,6 +1,6 @@
 # Entry points. Each verb is one of the Go program in scripts/; see make help.
 .DEFAULT_GOAL := help
-.PHONY: help up down test test-stress upstream-suites fails-without nightly e2e chain demo bench tree apply export edit rebase send lint verify prove codegen overrides release release-verify clean
+.PHONY: help up down test test-stress upstream-suites nightly e2e chain demo bench tree apply export edit rebase send lint verify prove codegen overrides release release-verify clean
 
 # Only make's command line counts: an exported FORCE=1 must not change what a verb does.
 VARIABLES := AGAINST ALL BASE CLUSTER_MODE CONTAINER_RUNTIME_ENDPOINT DRIVER EMBARGO_OVER FOCUS FORCE FORECAST FUZZ_TIME ISSUE KEEP \
@@ -29,7 +29,7 @@ help: ## List the verbs
 	@echo "  KEEP=1              e2e: leave the cluster to the next run, until make down"
 	@echo "  PODS=N              test-stress, nightly: how many pods for each policy"
 	@echo "  SEED=N              test-stress: the faults of an earlier run"
-	@echo "  SUITE=REGEXP        upstream-suites, fails-without: only these folders"
+	@echo "  SUITE=REGEXP        upstream-suites, nightly: only these folders (in nightly, of fails-without)"
 	@echo "  ONLY=REGEXP         bench, chain, nightly: only these parts"
 	@echo "  RUNS=N              chain: how often each part is measured"
 	@echo "  FUZZ_TIME=10m       nightly: how long each fuzz test runs"
@@ -64,11 +64,8 @@ test-stress: ## A long randomised test of capacity reservation, with the race de
 upstream-suites: ## Upstream's own integration suites with the gate off and on, and docs/upstream-suites.md
 	@$(CAPACITYV2) upstream-suites $(if $(SUITE),--suite='$(value SUITE)')
 
-fails-without: ## The integration tests fail with the gate off and on the stock server
-	@$(CAPACITYV2) fails-without $(if $(SUITE),--suite='$(value SUITE)')
-
 nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, test-stress, e2e, smoke, fuzz
-	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(value ONLY)') $(if $(PODS),--pods=$(PODS)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME))
+	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(value ONLY)') $(if $(SUITE),--suite='$(value SUITE)') $(if $(PODS),--pods=$(PODS)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME))
 
 e2e: ## Bring up a cluster, run the end-to-end tests on it, ours and upstream's, end it
 	@$(CAPACITYV2) e2e $(CLUSTER) $(if $(TARGET),--target='$(TARGET)') $(if $(FOCUS),--focus='$(value FOCUS)') \

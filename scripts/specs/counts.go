@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"capacityv2.internal/scripts/prove"
 	"capacityv2.internal/scripts/toolchain"
-	"capacityv2.internal/scripts/withoutit"
 )
 
 // Count is what the specs of a group or suite did on a target.
@@ -78,11 +78,11 @@ func Short(name string) string {
 
 // Restrict returns the part of the expectations that is about the chosen specs, or, if
 // they are complete, all.
-func Restrict(suite withoutit.Suite, chosen []string, complete bool) withoutit.Suite {
+func Restrict(suite prove.Suite, chosen []string, complete bool) prove.Suite {
 	if complete {
 		return suite
 	}
-	var groups []withoutit.Group
+	var groups []prove.Group
 	for _, g := range suite.Groups {
 		g.Tests = slices.DeleteFunc(slices.Clone(g.Tests), func(t string) bool {
 			return !slices.ContainsFunc(chosen, func(name string) bool { return Short(name) == t })

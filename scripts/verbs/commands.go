@@ -12,7 +12,7 @@ import (
 func Commands(a *App) []*cobra.Command {
 	var all []*cobra.Command
 	for _, command := range []func(*App) *cobra.Command{
-		upCommand, downCommand, testCommand, testStressCommand, upstreamSuitesCommand, failsWithoutCommand, nightlyCommand, e2eCommand,
+		upCommand, downCommand, testCommand, testStressCommand, upstreamSuitesCommand, nightlyCommand, e2eCommand,
 		chainCommand, demoCommand, benchCommand, treeCommand, applyCommand, exportCommand, editCommand, rebaseCommand, sendCommand, lintCommand,
 		verifyCommand, proveCommand, codegenCommand, overridesCommand, releaseCommand, releaseVerifyCommand, cleanCommand,
 	} {

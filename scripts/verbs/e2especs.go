@@ -12,10 +12,10 @@ import (
 
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/prove"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/specs"
 	"capacityv2.internal/scripts/toolchain"
-	"capacityv2.internal/scripts/withoutit"
 )
 
 // specRun is one run of specs on a target.
@@ -26,8 +26,8 @@ type specRun struct {
 	options E2EOptions
 
 	selection specs.Selection
-	expected  withoutit.Suite
-	list      withoutit.Expectations
+	expected  prove.Suite
+	list      prove.Expectations
 	// all are the names of all specs of the program.
 	all     []string
 	results []specs.Result
@@ -110,8 +110,8 @@ func (r *specRun) chosen(ours bool) []string {
 		return names
 	}
 	return slices.DeleteFunc(names, func(name string) bool {
-		return slices.ContainsFunc(r.expected.Groups, func(g withoutit.Group) bool {
-			return g.On(r.target) == withoutit.NotRun && slices.Contains(g.Tests, specs.Short(name))
+		return slices.ContainsFunc(r.expected.Groups, func(g prove.Group) bool {
+			return g.On(r.target) == prove.NotRun && slices.Contains(g.Tests, specs.Short(name))
 		})
 	})
 }

@@ -5,17 +5,17 @@ import (
 	"slices"
 	"testing"
 
+	"capacityv2.internal/scripts/prove"
 	"capacityv2.internal/scripts/specs"
 	"capacityv2.internal/scripts/toolchain"
-	"capacityv2.internal/scripts/withoutit"
 )
 
 // sampleRun is a run in which A and B of ours have to fail with the gate off, and C is
 // not run there.
 func sampleRun(target string, o E2EOptions) *specRun {
-	e := withoutit.Expectations{Suites: []withoutit.Suite{{Groups: []withoutit.Group{
-		{Tests: []string{"A", "B"}, GateOff: withoutit.Fails, Stock: withoutit.Fails},
-		{Tests: []string{"C"}, GateOff: withoutit.NotRun, Stock: withoutit.Fails, Why: "why"},
+	e := prove.Expectations{Suites: []prove.Suite{{Groups: []prove.Group{
+		{Tests: []string{"A", "B"}, GateOff: prove.Fails, Stock: prove.Fails},
+		{Tests: []string{"C"}, GateOff: prove.NotRun, Stock: prove.Fails, Why: "why"},
 	}}}}
 	return &specRun{
 		app: &App{}, target: target, options: o, list: e, expected: e.Suites[0],

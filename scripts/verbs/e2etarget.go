@@ -12,12 +12,12 @@ import (
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/gates"
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/prove"
 	"capacityv2.internal/scripts/release"
-	"capacityv2.internal/scripts/withoutit"
 	"capacityv2.internal/scripts/workspace"
 )
 
-// gateOn is the target with the change; withoutit.Targets are those without.
+// gateOn is the target with the change; prove.Targets are those without.
 const (
 	gateOn  = "gate-on"
 	gateOff = "gate-off"
@@ -25,7 +25,7 @@ const (
 )
 
 // e2eTargets are the clusters that specs run on.
-var e2eTargets = append([]string{gateOn}, withoutit.Targets...)
+var e2eTargets = append([]string{gateOn}, prove.Targets...)
 
 func e2eTarget(name string) (string, error) {
 	if name == "" {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/prove"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
 )
@@ -27,6 +28,7 @@ func nightlyCommand(a *App) *cobra.Command {
 These are its parts: `+strings.Join(a.nightlyNames(), ", ")+`. The part e2e runs all specs on all
 targets, smoke the quick benchmarks once. A part that fails does not stop the next ones.`, "  capacityv2 nightly --only 'prove|fuzz' --fuzz-time 1m", func(ctx context.Context) error { return a.Nightly(ctx, o) })
 	patternFlag(c, &o.Only, "only", "only the parts that match")
+	patternFlag(c, &o.Suite, "suite", "fails-without: only folders of test-integration that match")
 	c.Flags().DurationVar(&o.FuzzTime, "fuzz-time", 10*time.Minute, "how long each fuzz test runs")
 	c.Flags().IntVar(&o.Pods, "pods", 2000, "number of pods for each policy in the stress test")
 	return c
@@ -36,6 +38,8 @@ targets, smoke the quick benchmarks once. A part that fails does not stop the ne
 type NightlyOptions struct {
 	// Only is for the names of the parts to run; nil matches all.
 	Only *regexp.Regexp
+	// Suite is for the folders of fails-without; nil matches all.
+	Suite *regexp.Regexp
 	// FuzzTime is how long each fuzz test runs.
 	FuzzTime time.Duration
 	// Pods is their number for each policy in the stress test.
@@ -79,9 +83,9 @@ type nightlyPart struct {
 // nightlyParts are the parts of [App.Nightly]. The workflow nightly has a job for each.
 func (a *App) nightlyParts(ctx context.Context, o NightlyOptions) []nightlyPart {
 	return []nightlyPart{
-		{"prove", func() error { return a.Prove(ctx, ProveOptions{}) }},
+		{"prove", func() error { return a.Prove(ctx, prove.Options{}) }},
 		{"upstream-suites", func() error { return a.UpstreamSuites(ctx, nil) }},
-		{"fails-without", func() error { return a.FailsWithout(ctx, nil) }},
+		{"fails-without", func() error { return a.failsWithout(ctx, o.Suite) }},
 		{"test-stress", func() error { return a.TestStress(ctx, StressOptions{Pods: o.Pods}) }},
 		{"e2e", func() error { return a.e2eAll(ctx) }},
 		{"smoke", func() error { return a.smoke(ctx) }},
