@@ -1,6 +1,6 @@
 # Entry points. Each verb is one of the Go program in scripts/; see make help.
 .DEFAULT_GOAL := help
-.PHONY: help up down test fails-without nightly e2e demo bench tree apply export edit rebase send lint verify prove codegen overrides release release-verify clean
+.PHONY: help up down test nightly e2e demo bench tree apply export edit rebase send lint verify prove codegen overrides release release-verify clean
 
 # Only make's command line counts: an exported FORCE=1 must not change what a verb does.
 VARIABLES := AGAINST ALL BASE CLUSTER_MODE CONTAINER_RUNTIME_ENDPOINT DRIVER EMBARGO_OVER FOCUS FORCE FORECAST FUZZ_TIME ISSUE KEEP \
@@ -29,7 +29,7 @@ help: ## List the verbs
 	@echo "  KEEP=1              e2e: leave the cluster to the next run, until make down"
 	@echo "  PODS=N              nightly: how many pods for each policy in the stress test"
 	@echo "  SEED=N              nightly: the faults of an earlier run of the stress test"
-	@echo "  SUITE=REGEXP        bench, nightly, fails-without: scheduler or chain; the folders of upstream's suites; of ours"
+	@echo "  SUITE=REGEXP        bench: scheduler or chain; nightly: only these folders of suites"
 	@echo "  ONLY=REGEXP         bench, nightly: only these parts"
 	@echo "  RUNS=N              bench: how often the suite chain measures each part"
 	@echo "  FUZZ_TIME=10m       nightly: how long each fuzz test runs"
@@ -57,9 +57,6 @@ down: ## End the local cluster and remove what it made, except its logs
 
 test: ## The tests: lint, unit tests of every touched package, integration tests
 	@$(CAPACITYV2) test
-
-fails-without: ## The integration tests fail with the gate off and on the stock server
-	@$(CAPACITYV2) fails-without $(if $(SUITE),--suite='$(value SUITE)')
 
 nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, stress, e2e, smoke, fuzz
 	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(value ONLY)') $(if $(SUITE),--suite='$(value SUITE)') $(if $(PODS),--pods=$(PODS)) \

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"capacityv2.internal/scripts/prove"
 	"capacityv2.internal/scripts/toolchain"
-	"capacityv2.internal/scripts/withoutit"
 )
 
 // sampleRun is a run in which A and B of ours have to fail with the gate off, and C is
@@ -14,9 +14,9 @@ import (
 func sampleRun(target string, all bool, focus *regexp.Regexp) *Run {
 	return &Run{
 		Target: target, All: all, Focus: focus,
-		Without: withoutit.Expectations{Suites: []withoutit.Suite{{Groups: []withoutit.Group{
-			{Tests: []string{"A", "B"}, GateOff: withoutit.Fails, Stock: withoutit.Fails},
-			{Tests: []string{"C"}, GateOff: withoutit.NotRun, Stock: withoutit.Fails, Why: "why"},
+		Without: prove.Expectations{Suites: []prove.Suite{{Groups: []prove.Group{
+			{Tests: []string{"A", "B"}, GateOff: prove.Fails, Stock: prove.Fails},
+			{Tests: []string{"C"}, GateOff: prove.NotRun, Stock: prove.Fails, Why: "why"},
 		}}}},
 		all: []string{"A [Ours]", "B [Ours]", "C [Ours]", "quick", "slow"},
 		selection: Selection{Groups: []Group{

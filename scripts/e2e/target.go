@@ -6,10 +6,10 @@ import (
 
 	"capacityv2.internal/scripts/gates"
 	"capacityv2.internal/scripts/progress"
-	"capacityv2.internal/scripts/withoutit"
+	"capacityv2.internal/scripts/prove"
 )
 
-// GateOn is the target with the change; withoutit.Targets are those without.
+// GateOn is the target with the change; prove.Targets are those without.
 const (
 	GateOn  = "gate-on"
 	GateOff = "gate-off"
@@ -17,7 +17,7 @@ const (
 )
 
 // Targets are the clusters that specs run on.
-var Targets = append([]string{GateOn}, withoutit.Targets...)
+var Targets = append([]string{GateOn}, prove.Targets...)
 
 // Target returns the target with a name, which may be empty.
 func Target(name string) (string, error) {

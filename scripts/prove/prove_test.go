@@ -47,44 +47,43 @@ func TestProve(t *testing.T) {
 	git("update-ref", base.Ref, "HEAD")
 
 	var patches []series.Patch
-	want := map[string]Verdict{}
-	add := func(subject, class, test string, verdict Verdict, files map[string]string) {
+	want := map[string]verdict{}
+	add := func(subject, class, test string, expected verdict, files map[string]string) {
 		t.Helper()
 		commit(subject, files)
 		patches = append(patches, series.Patch{Name: subject, Subject: subject, Trailers: map[string][]string{"Class": {class}, "Proven-By": {"./a:" + test}}})
-		want[subject] = verdict
+		want[subject] = expected
 	}
-	add("changes", "feature", "TestA/sub", Fails, map[string]string{"a/a.go": "package a\n\nvar A = 2\n", "a/a_test.go": test("TestA", "A == 2")})
-	add("adds", "perf", "TestB", DoesNotCompile, map[string]string{"a/b.go": "package a\n\nvar B = 2\n", "a/b_test.go": test("TestB", "B == 2")})
-	add("is not needed", "fix", "TestB", Passes, map[string]string{"a/b.go": "package a\n\nvar B = 1 + 1\n"})
-	add("comes too early", "feature", "TestD", Missing, map[string]string{"a/c.go": "package a\n\nvar D = 1\n"})
+	add("changes", "feature", "TestA/sub", failsWithout, map[string]string{"a/a.go": "package a\n\nvar A = 2\n", "a/a_test.go": test("TestA", "A == 2")})
+	add("adds", "perf", "TestB", doesNotCompile, map[string]string{"a/b.go": "package a\n\nvar B = 2\n", "a/b_test.go": test("TestB", "B == 2")})
+	add("is not needed", "fix", "TestB", passesWithout, map[string]string{"a/b.go": "package a\n\nvar B = 1 + 1\n"})
+	add("comes too early", "feature", "TestD", missing, map[string]string{"a/c.go": "package a\n\nvar D = 1\n"})
 	add("has a test for something", "test", "TestD", "", map[string]string{"a/d_test.go": test("TestD", "D == 1")})
-	add("does not work", "feature", "TestE", FailsWith, map[string]string{"a/e.go": "package a\n\nvar E = 1\n", "a/e_test.go": test("TestE", "E == 2")})
+	add("does not work", "feature", "TestE", failsWith, map[string]string{"a/e.go": "package a\n\nvar E = 1\n", "a/e_test.go": test("TestE", "E == 2")})
 
-	cases, others := Cases(patches)
-	if len(cases) != len(patches)-1 || len(others) != 1 {
-		t.Fatalf("%d cases, want one for each patch but that of tests; %d others", len(cases), len(others))
-	}
-	if why, err := others[0].Why(ctx, repo); err != nil || why != "class test: a:TestD is there" {
-		t.Errorf("the patch of tests is left out: %q, error %v", why, err)
-	}
-	others[0].Test = "TestGone"
-	if why, err := others[0].Why(ctx, repo); !progress.IsRefusal(err) {
-		t.Errorf("its test is not there: %q, error %v", why, err)
-	}
-	prover, err := NewProver(ctx, repo, filepath.Join(t.TempDir(), "prove"), len(patches))
-	must(err)
+	prover := &prover{tree: repo, dir: filepath.Join(t.TempDir(), "prove"), patches: len(patches)}
 	reporter := progress.New(&strings.Builder{}, "prove", t.TempDir())
-	for _, c := range cases {
+	must(reporter.Run(ctx, progress.Task{Name: "work tree", Do: prover.prepare}))
+	for _, c := range casesOf(patches) {
+		if !c.provable() {
+			if why, err := c.why(ctx, repo); err != nil || why != "class test: a:TestD is there" || want[c.Patch.Name] != "" {
+				t.Errorf("the patch that %s is left out: %q, error %v", c.Patch.Name, why, err)
+			}
+			c.Test = "TestGone"
+			if why, err := c.why(ctx, repo); !progress.IsRefusal(err) {
+				t.Errorf("its test is not there: %q, error %v", why, err)
+			}
+			continue
+		}
 		must(reporter.Run(ctx, progress.Task{Name: c.Patch.Name, Do: func(ctx context.Context, s *progress.Step) error {
-			got, err := prover.Prove(ctx, c, s)
+			got, err := prover.prove(ctx, c, s)
 			if got != want[c.Patch.Name] {
 				t.Errorf("the patch that %s: %q, want %q", c.Patch.Name, got, want[c.Patch.Name])
 			}
 			return err
 		}}))
 		if c.Patch.Name == "comes too early" {
-			if from, err := prover.AddedBy(ctx, c); err != nil || from != "has a test for something" {
+			if from, err := prover.addedBy(ctx, c); err != nil || from != "has a test for something" {
 				t.Errorf("its test comes with %q, error %v", from, err)
 			}
 		}

@@ -17,20 +17,20 @@ func TestVerdict(t *testing.T) {
 	passes := result(toolchain.Passed, false, toolchain.Passed)
 	for name, c := range map[string]struct {
 		with, without toolchain.TestResult
-		want          Verdict
+		want          verdict
 	}{
-		"fails":                     {passes, result(toolchain.Failed, false, toolchain.Failed), Fails},
-		"panics":                    {passes, result(toolchain.Failed, false, toolchain.Unfinished), Fails},
-		"panics before":             {passes, result(toolchain.Failed, false, ""), Fails},
-		"does not compile":          {passes, result(toolchain.Failed, true, ""), DoesNotCompile},
-		"passes anyway":             {passes, passes, Passes},
-		"is skipped":                {passes, result(toolchain.Passed, false, toolchain.Skipped), Passes},
-		"another one fails":         {passes, result(toolchain.Failed, false, toolchain.Passed), Passes},
-		"is not run":                {passes, result(toolchain.Passed, false, ""), Passes},
-		"comes later":               {with: result(toolchain.Passed, false, ""), want: Missing},
-		"is skipped with the patch": {with: result(toolchain.Passed, false, toolchain.Skipped), want: FailsWith},
-		"fails with it":             {with: result(toolchain.Failed, false, toolchain.Failed), want: FailsWith},
-		"does not compile with it":  {with: result(toolchain.Failed, true, ""), want: FailsWith},
+		"fails":                     {passes, result(toolchain.Failed, false, toolchain.Failed), failsWithout},
+		"panics":                    {passes, result(toolchain.Failed, false, toolchain.Unfinished), failsWithout},
+		"panics before":             {passes, result(toolchain.Failed, false, ""), failsWithout},
+		"does not compile":          {passes, result(toolchain.Failed, true, ""), doesNotCompile},
+		"passes anyway":             {passes, passes, passesWithout},
+		"is skipped":                {passes, result(toolchain.Passed, false, toolchain.Skipped), passesWithout},
+		"another one fails":         {passes, result(toolchain.Failed, false, toolchain.Passed), passesWithout},
+		"is not run":                {passes, result(toolchain.Passed, false, ""), passesWithout},
+		"comes later":               {with: result(toolchain.Passed, false, ""), want: missing},
+		"is skipped with the patch": {with: result(toolchain.Passed, false, toolchain.Skipped), want: failsWith},
+		"fails with it":             {with: result(toolchain.Failed, false, toolchain.Failed), want: failsWith},
+		"does not compile with it":  {with: result(toolchain.Failed, true, ""), want: failsWith},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := judgeWith("TestX", c.with)
@@ -40,8 +40,8 @@ func TestVerdict(t *testing.T) {
 			if got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
-			if proven := c.want == Fails || c.want == DoesNotCompile; got.Proven() != proven {
-				t.Errorf("%q: Proven is %t", got, got.Proven())
+			if want := c.want == failsWithout || c.want == doesNotCompile; got.proven() != want {
+				t.Errorf("%q: proven is %t", got, got.proven())
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 func Commands(a *App) []*cobra.Command {
 	var all []*cobra.Command
 	for _, command := range []func(*App) *cobra.Command{
-		upCommand, downCommand, testCommand, failsWithoutCommand, nightlyCommand, e2eCommand,
+		upCommand, downCommand, testCommand, nightlyCommand, e2eCommand,
 		demoCommand, benchCommand, treeCommand, applyCommand, exportCommand, editCommand, rebaseCommand, sendCommand, lintCommand,
 		verifyCommand, proveCommand, codegenCommand, overridesCommand, releaseCommand, releaseVerifyCommand, cleanCommand,
 	} {

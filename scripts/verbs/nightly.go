@@ -18,6 +18,7 @@ import (
 
 	"capacityv2.internal/scripts/e2e"
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/prove"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
 )
@@ -31,7 +32,7 @@ results are printed, and stay in _work/results.`,
 		"  capacityv2 nightly --only 'prove|fuzz' --fuzz-time 1m\n  capacityv2 nightly --only upstream-suites --suite scheduler/queueing", func(ctx context.Context) error { return a.Nightly(ctx, o) })
 	patternFlag(c, &o.Only, "only", "only the parts that match")
 	c.Flags().DurationVar(&o.FuzzTime, "fuzz-time", 10*time.Minute, "how long each fuzz test runs")
-	patternFlag(c, &o.Suite, "suite", "only upstream's suites whose folder in test/integration matches")
+	patternFlag(c, &o.Suite, "suite", "upstream-suites, fails-without: only suites whose folder matches")
 	c.Flags().IntVar(&o.Pods, "pods", 2000, "number of pods for each policy in the stress test; docs/benchmarks/stress.md is of 10000")
 	c.Flags().Int64Var(&o.Seed, "seed", 0, "seed of the faults in the stress test, as an earlier run has printed it; 0 takes one from the clock")
 	return c
@@ -43,7 +44,7 @@ type NightlyOptions struct {
 	Only *regexp.Regexp
 	// FuzzTime is how long each fuzz test runs.
 	FuzzTime time.Duration
-	// Suite is for the folders of upstream's suites; nil matches all.
+	// Suite is for the folders of upstream's suites, or of ours in fails-without; nil matches all.
 	Suite *regexp.Regexp
 	// Pods is their number for each policy in the stress test, Seed what its faults come from.
 	Pods int
@@ -87,9 +88,9 @@ type nightlyPart struct {
 // nightlyParts are the parts of [App.Nightly]. The workflow nightly has a job for each.
 func (a *App) nightlyParts(ctx context.Context, o NightlyOptions) []nightlyPart {
 	return []nightlyPart{
-		{"prove", func() error { return a.Prove(ctx, ProveOptions{}) }},
+		{"prove", func() error { return a.Prove(ctx, prove.Options{}) }},
 		{"upstream-suites", func() error { return a.upstreamSuites(ctx, o.Suite) }},
-		{"fails-without", func() error { return a.FailsWithout(ctx, nil) }},
+		{"fails-without", func() error { return a.failsWithout(ctx, o.Suite) }},
 		{"stress", func() error { return a.stress(ctx, o.Pods, o.Seed) }},
 		{"e2e", func() error { return a.e2eAll(ctx) }},
 		{"smoke", func() error { return a.smoke(ctx) }},

@@ -1,140 +1,79 @@
 package verbs
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/e2e"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/prove"
-	"capacityv2.internal/scripts/series"
-	"capacityv2.internal/scripts/workspace"
 )
 
 func proveCommand(a *App) *cobra.Command {
-	var o ProveOptions
+	var o prove.Options
 	c := verb("prove", "Check that each patch is needed: the test that its Proven-By names fails without it", `
 Patches of class feature, fix and perf are tried; for the others it says why not. Both runs
 leave out the later patches. A test that passes without the patch is an error.`, "  capacityv2 prove --patch 0023", func(ctx context.Context) error { return a.Prove(ctx, o) })
 	patternFlag(c, &o.Patch, "patch", "only patches whose file name matches")
-	c.Flags().StringVar(&o.Since, "since", "", "only patches that differ from those of this commit")
+	c.Flags().StringVar(&o.Since, "since", "", "only patches that differ from those of this commit; all, if origin does not have it any more")
 	return c
 }
 
-// ProveOptions select patches. The zero value selects all.
-type ProveOptions struct {
-	// Patch is for names of patch files; nil matches all.
-	Patch *regexp.Regexp
-	// Since is a commit of this repository: only patches that differ from it.
-	Since string
-}
-
-// Prove checks that the patches that change a component are needed: without one, the test
-// that it names fails.
-func (a *App) Prove(ctx context.Context, o ProveOptions) error {
-	name := cmp.Or(o.Patch, everything)
-	projects, err := a.WS.Projects()
+// Prove checks that the patches that change a component are needed: without one, the test that it names fails.
+func (a *App) Prove(ctx context.Context, o prove.Options) error {
+	plan, err := prove.NewPlan(ctx, a.WS, o)
 	if err != nil {
 		return err
 	}
-	chosen, proven := 0, 0
-	var bad []string
-	tasks := a.apply()
-	for _, p := range projects {
-		patches, err := series.Read(p.Series())
-		if err != nil {
-			return err
-		}
-		isLeftOut, err := a.leftOut(ctx, p, name, o.Since)
-		if err != nil {
-			return err
-		}
-		cases, others := prove.Cases(patches)
-		cases, others = slices.DeleteFunc(cases, isLeftOut), slices.DeleteFunc(others, isLeftOut)
-		chosen += len(cases) + len(others)
-		if len(others) > 0 {
-			tasks = append(tasks, progress.Task{Name: "patches of " + p.Title + " that no test can prove", Do: func(ctx context.Context, s *progress.Step) error {
-				for _, c := range others {
-					why, err := c.Why(ctx, gitrepo.Open(p.Tree(), s.Log))
-					if err != nil {
-						return err
-					}
-					s.Sayf("%s: %s", c.Patch.Name, why)
-				}
-				return nil
-			}})
-		}
-		if len(cases) == 0 {
-			continue
-		}
-		var prover *prove.Prover
-		tasks = append(tasks, progress.Task{Name: "work tree of " + p.Title, Do: func(ctx context.Context, _ *progress.Step) (err error) {
-			// Not with the log of this step: the prover outlives it.
-			prover, err = prove.NewProver(ctx, gitrepo.Open(p.Tree(), nil), p.Tree()+"-prove", len(patches))
-			return err
-		}})
-		for _, c := range cases {
-			tasks = append(tasks, progress.Task{Name: p.Name + " " + c.Patch.Name, Do: func(ctx context.Context, s *progress.Step) error {
-				verdict, err := prover.Prove(ctx, c, s)
-				if err != nil {
-					return err
-				}
-				line := fmt.Sprintf("%s:%s %s", c.Package, c.Test, verdict)
-				if verdict == prove.Missing {
-					if from, err := prover.AddedBy(ctx, c); err == nil && from != "" {
-						line += fmt.Sprintf("; it comes with %q", from)
-					}
-				}
-				s.Sayf("%s", line)
-				if verdict.Proven() {
-					proven++
-				} else {
-					bad = append(bad, fmt.Sprintf("%s %s: %s (log: %s)", p.Name, c.Patch.Name, line, s.LogPath))
-				}
-				return nil
-			}})
-		}
-	}
-	if chosen == 0 && o.Since == "" {
-		return progress.Refuse(fmt.Sprintf("no patch matches %q", name), "a regular expression for names of patches", "make prove PATCH=0013")
-	}
 	r := a.reporter("prove")
-	if chosen == 0 {
-		r.Printf("prove: no patch has changed since %s\n", o.Since)
-		r.Done()
-		return nil
+	if plan.Note != "" {
+		r.Printf("prove: %s\n", plan.Note)
 	}
-	if err := r.Run(ctx, tasks...); err != nil {
-		return err
+	if len(plan.Tasks) > 0 {
+		if err := r.Run(ctx, a.apply(plan.Tasks...)...); err != nil {
+			return err
+		}
+		proven, err := plan.Result()
+		if err != nil {
+			return err
+		}
+		r.Printf("prove: %d patches are needed\n", proven)
 	}
-	if len(bad) > 0 {
-		return progress.Refuse("not proven:\n    "+strings.Join(bad, "\n    "), "Proven-By names a test that the patch or an earlier one brings, and that fails without the patch",
-			"make edit, and amend the commit")
-	}
-	r.Printf("prove: %d patches are needed\n", proven)
 	r.Done()
 	return nil
 }
 
-// leftOut says which patches of a project the options leave out.
-func (a *App) leftOut(ctx context.Context, p workspace.Project, name *regexp.Regexp, since string) (func(prove.Case) bool, error) {
-	changed := func(string) bool { return true }
-	if since != "" {
-		// Not those that have got another number.
-		files, err := gitrepo.Open(a.WS.Root, nil).Lines(ctx, "diff", "--name-only", "--diff-filter=AM", "--find-renames=100%", since, "--", p.Series())
-		if err != nil {
-			return nil, err
-		}
-		changed = func(patch string) bool {
-			return slices.ContainsFunc(files, func(f string) bool { return filepath.Base(f) == patch })
-		}
+// failsWithout runs the integration tests of matching folders (nil: all) with the gate off and on the stock server.
+func (a *App) failsWithout(ctx context.Context, folder *regexp.Regexp) error {
+	without, err := prove.NewWithout(a.integrationTests(), a.integrationEnv(), folder)
+	if err != nil {
+		return err
 	}
-	return func(c prove.Case) bool { return !name.MatchString(c.Patch.Name) || !changed(c.Patch.Name) }, nil
+	return a.do(ctx, "fails-without", slices.Concat(a.apply(progress.Task{Name: "build etcd", Do: a.buildEtcd},
+		progress.Task{Name: "build the stock kube-apiserver", Do: a.buildStockAPIServer}), without.Tasks())...)
+}
+
+func (a *App) integrationTests() string { return filepath.Join(a.WS.Root, "test-integration") }
+
+// specExpectations is the list of what our end-to-end specs do without the change.
+func (a *App) specExpectations() (prove.Expectations, error) {
+	return prove.ReadList(filepath.Join(a.WS.Root, "test-e2e"))
+}
+
+// specSuite is the folder of the end-to-end test program.
+func (a *App) specSuite() string { return filepath.Join(a.WS.Root, "test-e2e", "suite") }
+
+// lintWithout checks the lists of what fails without the change.
+func (a *App) lintWithout(context.Context, *progress.Step) error {
+	if _, err := a.specExpectations(); err != nil {
+		return err
+	}
+	if _, err := e2e.ReadSelection(a.specSuite()); err != nil {
+		return err
+	}
+	return prove.LintList(a.integrationTests())
 }

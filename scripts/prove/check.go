@@ -1,4 +1,4 @@
-package withoutit
+package prove
 
 import (
 	"fmt"
@@ -41,7 +41,7 @@ func (e Expectations) Check(suite Suite, target string, result toolchain.TestRes
 			differ = append(differ, name+" did not end")
 			continue
 		}
-		if got := verdict(result.Tests[name]); got != expected && expected != NotRun {
+		if got := did(result.Tests[name]); got != expected && expected != NotRun {
 			differ = append(differ, fmt.Sprintf("%s %s, expected: %s", name, got, expected))
 		}
 	}
@@ -63,8 +63,8 @@ func (e Expectations) Unused(results []toolchain.TestResult) []string {
 	return slices.DeleteFunc(slices.Clone(e.Variants), func(variant string) bool { return used[variant] })
 }
 
-// verdict says what a test did.
-func verdict(o toolchain.Outcome) Verdict {
+// did says what a test did.
+func did(o toolchain.Outcome) Verdict {
 	switch o {
 	case toolchain.Failed:
 		return Fails

@@ -1,4 +1,4 @@
-package withoutit
+package prove
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ func (e Expectations) Table() string {
 }
 
 // writer is the verb that writes the table.
-const writer = "make fails-without"
+const writer = "make nightly"
 
 // CheckTable refuses a file with another table.
 func (e Expectations) CheckTable(path string) error {

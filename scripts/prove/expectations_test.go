@@ -1,4 +1,4 @@
-package withoutit
+package prove
 
 import (
 	"errors"
@@ -25,20 +25,20 @@ suites:
 
 func read(t *testing.T, content string) (Expectations, error) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "x.yaml")
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, listFile), []byte(content), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return Read(path)
+	return ReadList(dir)
 }
 
-func TestRead(t *testing.T) {
+func TestReadList(t *testing.T) {
 	e, err := read(t, sample)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b := e.Suites[0], e.Suites[1]; !a.Runs("gate-off") || !a.Runs("stock") || b.Runs("gate-off") || !b.Runs("stock") {
-		t.Errorf("where the suites run: %+v", e)
+	if a, b := e.Suites[0].targets(), e.Suites[1].targets(); !slices.Equal(a, Targets) || !slices.Equal(b, []string{"stock"}) {
+		t.Errorf("the suites run on %q and on %q", a, b)
 	}
 	for name, replace := range map[string][2]string{
 		"unknown verdict": {"stock: not run", "stock: maybe"},
@@ -143,7 +143,7 @@ func TestWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const begin, end = "<!-- begin: written by make fails-without -->\n", "<!-- end -->\n"
+	const begin, end = "<!-- begin: written by make nightly -->\n", "<!-- end -->\n"
 	page := filepath.Join(t.TempDir(), "README.md")
 	if err := os.WriteFile(page, []byte("before\n"+begin+"old\n"+end+"after\n"), 0o644); err != nil {
 		t.Fatal(err)

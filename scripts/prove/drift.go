@@ -1,4 +1,4 @@
-package withoutit
+package prove
 
 import (
 	"os"

@@ -1,8 +1,9 @@
-package withoutit
+package prove
 
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"sigs.k8s.io/yaml"
@@ -60,14 +61,20 @@ func (g Group) On(target string) Verdict {
 	return g.GateOff
 }
 
-// Runs reports whether any test of the suite runs on a target.
-func (s Suite) Runs(target string) bool {
-	return slices.ContainsFunc(s.Groups, func(g Group) bool { return g.On(target) != NotRun })
+// targets are those on which any test of the suite runs.
+func (s Suite) targets() []string {
+	return slices.DeleteFunc(slices.Clone(Targets), func(target string) bool {
+		return !slices.ContainsFunc(s.Groups, func(g Group) bool { return g.On(target) != NotRun })
+	})
 }
 
-// Read reads expectations.
-func Read(path string) (Expectations, error) {
+// listFile has the expectations of a folder of tests.
+const listFile = "fails-without.yaml"
+
+// ReadList reads what the tests of a folder do without the change.
+func ReadList(dir string) (Expectations, error) {
 	var e Expectations
+	path := filepath.Join(dir, listFile)
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return e, err

@@ -1,0 +1,144 @@
+// Package prove says what has to fail without what: a test without the patch that it proves, and our black-box
+// tests with the feature gate off and on the stock server.
+package prove
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/series"
+	"capacityv2.internal/scripts/workspace"
+)
+
+var everything = regexp.MustCompile("")
+
+// Options select patches. The zero value selects all.
+type Options struct {
+	// Patch is for names of patch files; nil matches all.
+	Patch *regexp.Regexp
+	// Since is a commit of this repository: only patches that differ from it.
+	Since string
+}
+
+// Plan is what has to be proven about patches, and what has come out.
+type Plan struct {
+	// Tasks prove them, on applied trees. None: no patch has changed.
+	Tasks []progress.Task
+	// Note is for people: a choice that was not asked for.
+	Note string
+
+	proven int
+	bad    []string
+}
+
+// NewPlan chooses patches of all projects.
+func NewPlan(ctx context.Context, ws workspace.Workspace, o Options) (*Plan, error) {
+	projects, err := ws.Projects()
+	if err != nil {
+		return nil, err
+	}
+	from, note, err := earlier(ctx, gitrepo.Open(ws.Root, nil), o.Since)
+	if err != nil {
+		return nil, err
+	}
+	plan := &Plan{Note: note}
+	for _, p := range projects {
+		chosen := func(c Case) bool { return cmp.Or(o.Patch, everything).MatchString(c.Patch.Name) }
+		if from != "" {
+			changed, err := changedPatches(ctx, gitrepo.Open(ws.Root, nil), from, p.Series())
+			if err != nil {
+				return nil, err
+			}
+			named := chosen
+			chosen = func(c Case) bool { return named(c) && slices.Contains(changed, c.Patch.Name) }
+		}
+		if err := plan.add(p, chosen); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case len(plan.Tasks) > 0:
+	case from == "":
+		return nil, progress.Refuse(fmt.Sprintf("no patch matches %q", cmp.Or(o.Patch, everything)), "a regular expression for names of patches", "make prove PATCH=0013")
+	default:
+		plan.Note = "no patch has changed since " + o.Since
+	}
+	return plan, nil
+}
+
+// add adds tasks for the chosen patches of a project.
+func (plan *Plan) add(p workspace.Project, chosen func(Case) bool) error {
+	patches, err := series.Read(p.Series())
+	if err != nil {
+		return err
+	}
+	var cases, others []Case
+	for _, c := range casesOf(patches) {
+		switch {
+		case !chosen(c):
+		case c.provable():
+			cases = append(cases, c)
+		default:
+			others = append(others, c)
+		}
+	}
+	if len(others) > 0 {
+		plan.Tasks = append(plan.Tasks, progress.Task{Name: "patches of " + p.Title + " that no test can prove", Do: func(ctx context.Context, s *progress.Step) error {
+			for _, c := range others {
+				why, err := c.why(ctx, gitrepo.Open(p.Tree(), s.Log))
+				if err != nil {
+					return err
+				}
+				s.Sayf("%s: %s", c.Patch.Name, why)
+			}
+			return nil
+		}})
+	}
+	if len(cases) == 0 {
+		return nil
+	}
+	pr := &prover{tree: gitrepo.Open(p.Tree(), nil), dir: p.Tree() + "-prove", patches: len(patches)}
+	plan.Tasks = append(plan.Tasks, progress.Task{Name: "work tree of " + p.Title, Do: pr.prepare})
+	for _, c := range cases {
+		plan.Tasks = append(plan.Tasks, progress.Task{Name: p.Name + " " + c.Patch.Name, Do: func(ctx context.Context, s *progress.Step) error {
+			return plan.prove(ctx, pr, c, p.Name, s)
+		}})
+	}
+	return nil
+}
+
+// prove proves one patch, and counts it.
+func (plan *Plan) prove(ctx context.Context, pr *prover, c Case, project string, s *progress.Step) error {
+	verdict, err := pr.prove(ctx, c, s)
+	if err != nil {
+		return err
+	}
+	line := fmt.Sprintf("%s:%s %s", c.Package, c.Test, verdict)
+	if verdict == missing {
+		if from, err := pr.addedBy(ctx, c); err == nil && from != "" {
+			line += fmt.Sprintf("; it comes with %q", from)
+		}
+	}
+	s.Sayf("%s", line)
+	if verdict.proven() {
+		plan.proven++
+	} else {
+		plan.bad = append(plan.bad, fmt.Sprintf("%s %s: %s (log: %s)", project, c.Patch.Name, line, s.LogPath))
+	}
+	return nil
+}
+
+// Result is how many patches are needed, or an error that names those that are not.
+func (plan *Plan) Result() (proven int, err error) {
+	if len(plan.bad) > 0 {
+		err = progress.Refuse("not proven:\n    "+strings.Join(plan.bad, "\n    "),
+			"Proven-By names a test that the patch or an earlier one brings, and that fails without the patch", "make edit, and amend the commit")
+	}
+	return plan.proven, err
+}

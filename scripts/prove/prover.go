@@ -1,0 +1,129 @@
+package prove
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
+	"capacityv2.internal/scripts/series"
+	"capacityv2.internal/scripts/toolchain"
+)
+
+// Case is a patch that has to be proven.
+type Case struct {
+	Patch series.Patch
+	// Package is a folder of the tree, Test the name of a test or a subtest.
+	Package, Test string
+
+	n int // of the patch in the series
+}
+
+func casesOf(patches []series.Patch) []Case {
+	cases := make([]Case, len(patches))
+	for i, p := range patches {
+		cases[i] = Case{Patch: p, n: i}
+		cases[i].Package, cases[i].Test = p.ProvenBy()
+	}
+	return cases
+}
+
+// provable says that the patch changes what a component does. Nothing can fail without the others: patches of tests and
+// of generated code, and a source of such code.
+func (c Case) provable() bool {
+	return c.Test != "" && slices.Contains([]string{"feature", "fix", "perf"}, c.Patch.Class())
+}
+
+// why says why there is nothing to prove about one of the other cases, or refuses a test that the tree does not have.
+func (c Case) why(ctx context.Context, tree gitrepo.Repo) (string, error) {
+	if c.Test == "" {
+		return "make verify compares the generated code", nil
+	}
+	name, _, _ := strings.Cut(c.Test, "/")
+	_, err := tree.Lines(ctx, "grep", "--files-with-matches", "--fixed-strings", "-e", "func "+name+"(", "HEAD", "--", c.Package)
+	if run.ExitCode(err) == 1 {
+		return "", progress.Refuse(fmt.Sprintf("%s: Proven-By names %s:%s, which is not there", c.Patch.Name, c.Package, c.Test), "a test of the tree", "make edit, and amend the commit")
+	}
+	return "class " + c.Patch.Class() + ": " + c.Package + ":" + c.Test + " is there", err
+}
+
+// prover runs tests in a work tree of its own.
+type prover struct {
+	tree gitrepo.Repo
+	dir  string
+	// patches is how many commits the tree has to have.
+	patches  int
+	prefixes []series.Prefix
+}
+
+// prepare checks the base out, as a work tree of the tree.
+func (p *prover) prepare(ctx context.Context, s *progress.Step) (err error) {
+	if p.prefixes, err = series.Prefixes(ctx, p.tree); err != nil {
+		return err
+	}
+	if len(p.prefixes) != p.patches {
+		return progress.Refuse(fmt.Sprintf("%d patches, and %d commits in the tree", p.patches, len(p.prefixes)), "a commit for each patch", "make apply, or make export")
+	}
+	return base.AddWorktree(ctx, gitrepo.Open(p.tree.Dir, s.Log), p.dir, base.Ref)
+}
+
+// prove runs the test of a case with the patch, and without all of it that is not a test, in both runs without later
+// patches.
+func (p *prover) prove(ctx context.Context, c Case, s *progress.Step) (verdict, error) {
+	work, prefix := gitrepo.Open(p.dir, s.Log), p.prefixes[c.n]
+	if err := work.Git(ctx, "checkout", "--quiet", "--force", "--detach", prefix.Commit); err != nil {
+		return "", err
+	}
+	with, err := p.test(ctx, c, s)
+	if err != nil {
+		return "", err
+	}
+	if v := judgeWith(c.Test, with); v != "" {
+		return v, nil
+	}
+	if err := takeAway(ctx, work, prefix); err != nil {
+		return "", err
+	}
+	without, err := p.test(ctx, c, s)
+	if err != nil {
+		return "", err
+	}
+	return judgeWithout(c.Test, without), nil
+}
+
+// takeAway undoes what the last patch of the prefix has changed, but for tests.
+func takeAway(ctx context.Context, work gitrepo.Repo, prefix series.Prefix) error {
+	paths := slices.DeleteFunc(slices.Clone(prefix.Paths), isTest)
+	if len(paths) == 0 {
+		return progress.Refuse(fmt.Sprintf("%q changes tests only", prefix.Subject), "Class: test", "make edit, amend the commit, then make export")
+	}
+	return work.Git(ctx, append([]string{"restore", "--source=" + prefix.Commit + "^", "--staged", "--worktree", "--"}, paths...)...)
+}
+
+// isTest reports whether the file at path does not get into any component.
+func isTest(path string) bool {
+	return strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "/test_utils.go") || strings.Contains(path, "/testdata/") || strings.HasPrefix(path, "test/")
+}
+
+func (p *prover) test(ctx context.Context, c Case, s *progress.Step) (toolchain.TestResult, error) {
+	var raw bytes.Buffer
+	if err := toolchain.UnitTestJSON(ctx, p.dir, s.Log, &raw, "./"+c.Package, "-timeout", "10m", "-run", toolchain.RunPattern(c.Test)); err != nil {
+		return toolchain.TestResult{}, err
+	}
+	return toolchain.ReadTestResult(&raw)
+}
+
+// addedBy returns the subject of the patch that adds the test of a case, or "".
+func (p *prover) addedBy(ctx context.Context, c Case) (string, error) {
+	name, _, _ := strings.Cut(c.Test, "/")
+	subjects, err := p.tree.Lines(ctx, "log", "--reverse", "--format=%s", "-S", "func "+name+"(", base.Ref+"..HEAD", "--", c.Package)
+	if err != nil || len(subjects) == 0 {
+		return "", err
+	}
+	return subjects[0], nil
+}

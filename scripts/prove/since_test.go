@@ -1,0 +1,88 @@
+package prove
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
+)
+
+// TestSince: after a force push, a clone lacks the commit that CI compares with.
+func TestSince(t *testing.T) {
+	ctx := t.Context()
+	origin := gitrepo.Open(filepath.Join(t.TempDir(), "origin"), nil)
+	git := func(repo gitrepo.Repo, args ...string) {
+		t.Helper()
+		if err := repo.Git(ctx, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit := func(patches map[string]string) string {
+		t.Helper()
+		for name, content := range patches {
+			path := filepath.Join(origin.Dir, "patches", name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		git(origin, "add", "--all")
+		git(origin, "commit", "--quiet", "--message=x")
+		hash, err := origin.Rev(ctx, "HEAD")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return hash
+	}
+	if err := os.MkdirAll(origin.Dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	git(origin, "init", "--quiet")
+	first := commit(map[string]string{"0001-a.patch": "a", "0002-b.patch": "b"})
+	replaced := commit(map[string]string{"0001-a.patch": "another a"})
+	git(origin, "reset", "--quiet", "--hard", first)
+	git(origin, "mv", "patches/0002-b.patch", "patches/0003-b.patch")
+	commit(map[string]string{"0002-c.patch": "c"})
+
+	const gone = "0123456789012345678901234567890123456789"
+	for name, c := range map[string]struct {
+		clone   []string
+		since   string
+		changed []string
+		note    string
+	}{
+		"in the clone":                  {since: first, changed: []string{"0002-c.patch"}},
+		"a name":                        {since: "HEAD~1", changed: []string{"0002-c.patch"}},
+		"not in a shallow clone":        {clone: []string{"--depth=1"}, since: first, changed: []string{"0002-c.patch"}},
+		"replaced by a force push":      {since: replaced, changed: []string{"0001-a.patch", "0002-c.patch"}},
+		"replaced, and a shallow clone": {clone: []string{"--depth=1"}, since: replaced, changed: []string{"0001-a.patch", "0002-c.patch"}},
+		"gone from origin":              {since: gone, note: "commit 012345678901 is not in this clone, and cannot be fetched from origin: all patches are proven"},
+		"gone, and no origin":           {clone: []string{"--origin=other"}, since: gone, note: "commit 012345678901 is not in this clone, and cannot be fetched from origin: all patches are proven"},
+		"not asked for":                 {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clone := gitrepo.Open(filepath.Join(t.TempDir(), "clone"), nil)
+			git(origin, slices.Concat([]string{"clone", "--quiet"}, c.clone, []string{"file://" + origin.Dir, clone.Dir})...)
+			found, note, err := earlier(ctx, clone, c.since)
+			if err != nil || note != c.note || (found == "") != (c.changed == nil) {
+				t.Fatalf("found %q, note %q, error %v; want note %q", found, note, err, c.note)
+			}
+			if found == "" {
+				return
+			}
+			changed, err := changedPatches(ctx, clone, found, filepath.Join(clone.Dir, "patches"))
+			if slices.Sort(changed); err != nil || !slices.Equal(changed, c.changed) {
+				t.Errorf("changed: %q, error %v, want %q", changed, err, c.changed)
+			}
+		})
+	}
+	if _, _, err := earlier(ctx, origin, "HEAD~l"); !progress.IsRefusal(err) || !strings.Contains(err.Error(), "HEAD~l") {
+		t.Errorf("a name that git does not know: %v, want a refusal", err)
+	}
+}

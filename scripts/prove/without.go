@@ -1,0 +1,150 @@
+package prove
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/toolchain"
+)
+
+// Without runs the integration tests with the gate off and on the stock server, and compares what each does with
+// fails-without.yaml.
+type Without struct {
+	list Expectations
+	// dir is the folder of the tests, env what they find their programs by.
+	dir string
+	env []string
+
+	suites  []Suite
+	all     bool
+	differ  []string
+	results []toolchain.TestResult
+}
+
+// NewWithout chooses the suites whose folder matches; nil matches all.
+func NewWithout(dir string, env []string, folder *regexp.Regexp) (*Without, error) {
+	list, err := ReadList(dir)
+	if err != nil {
+		return nil, err
+	}
+	w := &Without{list: list, dir: dir, env: env, all: folder == nil}
+	for _, suite := range list.Suites {
+		if cmp.Or(folder, everything).MatchString(suite.Folder) && len(suite.targets()) > 0 {
+			w.suites = append(w.suites, suite)
+		}
+	}
+	if len(w.suites) == 0 {
+		return nil, progress.Refuse(fmt.Sprintf("no suite matches %q", folder), "a regular expression for folders in test-integration", "make nightly ONLY=fails-without SUITE=api")
+	}
+	return w, nil
+}
+
+// Tasks run the suites, and write the table of the README.
+func (w *Without) Tasks() []progress.Task {
+	tasks := []progress.Task{{Name: "compile the tests", Do: func(ctx context.Context, s *progress.Step) error {
+		var packages []string
+		for _, suite := range w.suites {
+			packages = append(packages, "./"+suite.Folder)
+		}
+		return toolchain.CompileTests(ctx, w.dir, s.Log, packages...)
+	}}}
+	for _, suite := range w.suites {
+		tasks = append(tasks, progress.Task{Name: suite.Folder + ", " + strings.Join(suite.targets(), " and "), Do: func(ctx context.Context, s *progress.Step) error {
+			return w.suite(ctx, suite, s)
+		}})
+	}
+	return append(tasks, progress.Task{Name: "compare with the list", Do: w.judge})
+}
+
+// suite runs a suite on its targets, side by side.
+func (w *Without) suite(ctx context.Context, suite Suite, s *progress.Step) error {
+	targets := suite.targets()
+	results := make([]toolchain.TestResult, len(targets))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, target := range targets {
+		group.Go(func() (err error) {
+			results[i], err = w.run(ctx, suite.Folder, target, s)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	w.results = append(w.results, results...)
+	for i, target := range targets {
+		s.Sayf("%s: %d tests, %d of them fail", target, len(results[i].Tests), len(results[i].Failures()))
+		for _, d := range w.list.Check(suite, target, results[i]) {
+			s.Sayf("%s: %s", target, d)
+			w.differ = append(w.differ, fmt.Sprintf("%s, %s: %s (log: %s)", suite.Folder, target, d, s.LogPath))
+		}
+	}
+	return nil
+}
+
+// waiting is how many tests of a suite run at the same time without the change: most wait in vain until their time is
+// over.
+var waiting = strconv.Itoa(3 * runtime.NumCPU())
+
+// run runs the tests of a folder on a target, with a log of its own beside that of the step.
+func (w *Without) run(ctx context.Context, folder, target string, s *progress.Step) (result toolchain.TestResult, err error) {
+	log, err := s.Beside(target)
+	if err != nil {
+		return result, err
+	}
+	defer log.Close()
+	fmt.Fprintf(s.Log, "# %s: see %s\n", target, log.Name())
+	var raw bytes.Buffer
+	env := append(slices.Clone(w.env), "CAPACITYV2_TARGET="+target)
+	if err := toolchain.TestJSON(ctx, w.dir, env, log, &raw, "-count=1", "-parallel", waiting, "-timeout", "90m", "./"+folder); err != nil {
+		return result, fmt.Errorf("%s: %w (log: %s)", target, err, log.Name())
+	}
+	result, err = toolchain.ReadTestResult(&raw)
+	if err == nil && result.BuildFailed {
+		err = fmt.Errorf("./%s does not compile (log: %s)", folder, log.Name())
+	}
+	return result, err
+}
+
+// judge refuses differences, and writes the table where there are none.
+func (w *Without) judge(context.Context, *progress.Step) error {
+	if w.all {
+		for _, variant := range w.list.Unused(w.results) {
+			w.differ = append(w.differ, "no test has a subtest for the variant "+variant)
+		}
+	}
+	if len(w.differ) > 0 {
+		return progress.Refuse("tests do something else without the change:\n    "+strings.Join(w.differ, "\n    "), "what test-integration/fails-without.yaml says",
+			"fix the test, or the list where it is right that the test passes")
+	}
+	return w.list.Write(readme(w.dir))
+}
+
+func readme(dir string) string { return filepath.Join(dir, "README.md") }
+
+// LintList checks that the list of a folder has each of its tests, and that the table of its README is that of the list.
+func LintList(dir string) error {
+	list, err := ReadList(dir)
+	if err != nil {
+		return err
+	}
+	drift, err := list.Drift(dir)
+	if err != nil {
+		return err
+	}
+	if len(drift) > 0 {
+		return progress.Refuse(filepath.Join(dir, listFile)+":\n    "+strings.Join(drift, "\n    "), "each test of the folder once",
+			"add the test with what it does without the change, or remove it; make nightly ONLY=fails-without checks that")
+	}
+	return list.CheckTable(readme(dir))
+}
