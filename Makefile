@@ -4,7 +4,7 @@
 
 # Only make's command line counts: an exported FORCE=1 must not change what a verb does.
 VARIABLES := AGAINST ALL BASE CLUSTER_MODE CONTAINER_RUNTIME_ENDPOINT DRIVER EMBARGO_OVER FOCUS FORCE FORECAST FUZZ_TIME ISSUE KEEP \
-	KUBERNETES_SRC NODES ONLY PATCH PLATFORMS PODS PROCS PROJECT REPORT_ONLY RUNS SCOPE SEED SINCE SUITE TARGET WITH
+	KUBERNETES_SRC KUBE_PROXY_BASE NODES ONLY PATCH PODS PROCS PROJECT PUBLIC_KEY REPORT_ONLY RUNS SCOPE SEED SIGN_KEY SINCE SUITE TARGET WITH
 $(foreach v,$(VARIABLES),$(if $(filter environment,$(origin $v)),$(eval undefine $v)))
 
 # scripts/ runs before there is a tree, so outside the workspace of go.work.
@@ -43,7 +43,9 @@ help: ## List the verbs
 	@echo "  FORECAST=1          rebase: only tell what would happen to each patch"
 	@echo "  WITH=FILE           rebase: in a forecast, add the patch file of an upstream pull request to the base"
 	@echo "  SCOPE=all           codegen: run every generator"
-	@echo "  PLATFORMS=LIST      release: such as linux/amd64,linux/arm64 (default: this machine's)"
+	@echo "  SIGN_KEY=FILE       release: sign with this secret key of minisign's"
+	@echo "  KUBE_PROXY_BASE=FILE   release: image with iptables and nft, for an image of kube-proxy"
+	@echo "  PUBLIC_KEY=FILE     release-verify: whose signature has to be there"
 	@echo "  AGAINST=DIR         release-verify: dist/ of another checkout to compare with"
 	@echo "  FORCE=1             clean, send: even over work of yours"
 	@echo
@@ -118,11 +120,12 @@ codegen: ## Regenerate with upstream's own generators, and show what changed
 overrides: ## Module source and replace lines for other Go modules
 	@$(CAPACITYV2) overrides
 
-release: ## Pack dist/, reproducibly
-	@$(CAPACITYV2) release $(if $(PLATFORMS),--platforms='$(PLATFORMS)')
+release: ## Pack dist/, reproducibly, and sign it
+	@$(CAPACITYV2) release $(if $(SIGN_KEY),--sign-key='$(abspath $(SIGN_KEY))') \
+		$(if $(KUBE_PROXY_BASE),--kube-proxy-base='$(abspath $(KUBE_PROXY_BASE))')
 
-release-verify: ## Check the sums of dist/ offline, and compare it with another one
-	@$(CAPACITYV2) release-verify $(if $(AGAINST),--against='$(abspath $(AGAINST))')
+release-verify: ## Check signature, sums and provenance of dist/ offline, and compare it with another one
+	@$(CAPACITYV2) release-verify $(if $(PUBLIC_KEY),--public-key='$(abspath $(PUBLIC_KEY))') $(if $(AGAINST),--against='$(abspath $(AGAINST))')
 
 clean: ## Remove what the tooling made (FORCE=1: even commits that are not exported, stashes and branches)
 	@$(CAPACITYV2) clean $(if $(FORCE),--force)
