@@ -4,7 +4,7 @@
 
 # Only make's command line counts: an exported FORCE=1 must not change what a verb does.
 VARIABLES := AGAINST ALL BASE CLUSTER_MODE CONTAINER_RUNTIME_ENDPOINT DRIVER EMBARGO_OVER FOCUS FORCE FORECAST FUZZ_TIME ISSUE KEEP \
-	KUBERNETES_SRC KUBE_PROXY_BASE NODES ONLY PATCH PODS PROCS PROJECT PUBLIC_KEY REPORT_ONLY RUNS SCOPE SEED SIGN_KEY SINCE SUITE TARGET WITH
+	KUBERNETES_SRC KUBE_PROXY_BASE NODES ONLY PATCH PODS PROCS PROJECT PUBLIC_KEY REPORT_ONLY RUNS SCOPE SEED SIGN_KEY SINCE SUITE TARGET VULN_DB WITH
 $(foreach v,$(VARIABLES),$(if $(filter environment,$(origin $v)),$(eval undefine $v)))
 
 # scripts/ runs before there is a tree, so outside the workspace of go.work.
@@ -33,6 +33,7 @@ help: ## List the verbs
 	@echo "  ONLY=REGEXP         bench, chain, nightly: only these parts"
 	@echo "  RUNS=N              chain: how often each part is measured"
 	@echo "  FUZZ_TIME=10m       nightly: how long each fuzz test runs"
+	@echo "  VULN_DB=URL         nightly: database for govulncheck, such as file:///FOLDER with a copy"
 	@echo "  PATCH=REGEXP        prove, send: only these patches"
 	@echo "  ISSUE=N             send: the issue that they fix"
 	@echo "  EMBARGO_OVER=1      send: even what had to go through the security process first"
@@ -69,8 +70,9 @@ upstream-suites: ## Upstream's own integration suites with the gate off and on, 
 fails-without: ## The integration tests fail with the gate off and on the stock server
 	@$(CAPACITYV2) fails-without $(if $(SUITE),--suite='$(value SUITE)')
 
-nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, test-stress, e2e, smoke, fuzz
-	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(value ONLY)') $(if $(PODS),--pods=$(PODS)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME))
+nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, test-stress, e2e, smoke, fuzz, govulncheck
+	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(value ONLY)') $(if $(PODS),--pods=$(PODS)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME)) \
+		$(if $(VULN_DB),--vuln-db='$(VULN_DB)')
 
 e2e: ## Bring up a cluster, run the end-to-end tests on it, ours and upstream's, end it
 	@$(CAPACITYV2) e2e $(CLUSTER) $(if $(TARGET),--target='$(TARGET)') $(if $(FOCUS),--focus='$(value FOCUS)') \

@@ -35,7 +35,7 @@ func allImages() map[string]imageSource {
 func TestImage(t *testing.T) {
 	bin, v := t.TempDir(), Version{"v1.37.2", 1}
 	for _, project := range []string{workspace.Kubernetes, workspace.ExternalProvisioner} {
-		for _, n := range programs(project) {
+		for _, n := range Programs(project) {
 			write(t, filepath.Join(bin, n), "program "+n)
 		}
 	}

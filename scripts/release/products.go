@@ -45,8 +45,8 @@ type archive struct {
 	images  []imageSource
 }
 
-// programs returns the sorted names of what is built from a project.
-func programs(project string) []string {
+// Programs returns the sorted names of what is built from a project.
+func Programs(project string) []string {
 	var all []string
 	for _, a := range products[project].archives {
 		all = append(all, a.programs()...)

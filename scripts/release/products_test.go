@@ -14,7 +14,7 @@ import (
 func TestPrograms(t *testing.T) {
 	const server = "apiextensions-apiserver kube-aggregator kube-apiserver kube-controller-manager kube-log-runner kube-proxy kube-scheduler kubeadm kubectl kubectl-convert kubelet mounter"
 	for project, want := range map[string]string{workspace.Kubernetes: server, workspace.ExternalProvisioner: "csi-provisioner", "csi-spec": ""} {
-		if got := strings.Join(programs(project), " "); got != want {
+		if got := strings.Join(Programs(project), " "); got != want {
 			t.Errorf("%s: %s, want %s", project, got, want)
 		}
 	}

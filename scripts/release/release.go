@@ -109,7 +109,7 @@ func ensureOurs(dir string, v Version) error {
 func (rel *Release) build(ctx context.Context, s *progress.Step) error {
 	dir := rel.ws.Components()
 	for _, src := range rel.in.sources {
-		names := programs(src.project.Name)
+		names := Programs(src.project.Name)
 		if len(names) == 0 {
 			continue
 		}

@@ -28,6 +28,7 @@ These are its parts: `+strings.Join(a.nightlyNames(), ", ")+`. The part e2e runs
 targets, smoke the quick benchmarks once. A part that fails does not stop the next ones.`, "  capacityv2 nightly --only 'prove|fuzz' --fuzz-time 1m", func(ctx context.Context) error { return a.Nightly(ctx, o) })
 	patternFlag(c, &o.Only, "only", "only the parts that match")
 	c.Flags().DurationVar(&o.FuzzTime, "fuzz-time", 10*time.Minute, "how long each fuzz test runs")
+	c.Flags().StringVar(&o.VulnDB, "vuln-db", "", "database for govulncheck, as a URL, also of a folder: file:///FOLDER (default: Go's own)")
 	c.Flags().IntVar(&o.Pods, "pods", 2000, "number of pods for each policy in the stress test")
 	return c
 }
@@ -38,6 +39,8 @@ type NightlyOptions struct {
 	Only *regexp.Regexp
 	// FuzzTime is how long each fuzz test runs.
 	FuzzTime time.Duration
+	// VulnDB is the database of vulnerabilities; "" is Go's own.
+	VulnDB string
 	// Pods is their number for each policy in the stress test.
 	Pods int
 }
@@ -86,6 +89,7 @@ func (a *App) nightlyParts(ctx context.Context, o NightlyOptions) []nightlyPart 
 		{"e2e", func() error { return a.e2eAll(ctx) }},
 		{"smoke", func() error { return a.smoke(ctx) }},
 		{"fuzz", func() error { return a.fuzz(ctx, o.FuzzTime) }},
+		{"govulncheck", func() error { return a.govulncheck(ctx, o.VulnDB) }},
 	}
 }
 
