@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"aead.dev/minisign"
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/gitrepo"
+	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
@@ -88,4 +90,21 @@ func (a *App) ReleaseVerify(publicKey, against string) error {
 	}
 	fmt.Fprintf(a.Out, "release-verify: %s has the same sums\n", filepath.Join(against, v.String()))
 	return nil
+}
+
+// releases is about the table of releases in CHANGELOG.md. What section does with it is to check it,
+// or to write it.
+func (a *App) releases(section func(path, by, content string) error) func(context.Context, *progress.Step) error {
+	return func(context.Context, *progress.Step) error {
+		path := filepath.Join(a.WS.Root, "CHANGELOG.md")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		table, err := release.Table(a.WS, string(text))
+		if err != nil {
+			return err
+		}
+		return section(path, "make export", table)
+	}
 }
