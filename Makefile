@@ -4,7 +4,7 @@
 
 # Only make's command line counts: an exported FORCE=1 must not change what a verb does.
 VARIABLES := AGAINST ALL BASE CLUSTER_MODE CONTAINER_RUNTIME_ENDPOINT DRIVER EMBARGO_OVER FOCUS FORCE FORECAST FUZZ_TIME ISSUE KEEP \
-	KUBERNETES_SRC NODES ONLY PATCH PLATFORMS PODS PROCS PROJECT REPORT_ONLY RUNS SCOPE SEED SINCE SUITE TARGET WITH
+	KUBERNETES_SRC KUBE_PROXY_BASE NODES ONLY PATCH PODS PROCS PROJECT PUBLIC_KEY REPORT_ONLY RUNS SCOPE SEED SIGN_KEY SINCE SUITE TARGET VULN_DB WITH
 $(foreach v,$(VARIABLES),$(if $(filter environment,$(origin $v)),$(eval undefine $v)))
 
 # scripts/ runs before there is a tree, so outside the workspace of go.work.
@@ -33,6 +33,7 @@ help: ## List the verbs
 	@echo "  ONLY=REGEXP         bench, nightly: only these parts"
 	@echo "  RUNS=N              bench: how often the suite chain measures each part"
 	@echo "  FUZZ_TIME=10m       nightly: how long each fuzz test runs"
+	@echo "  VULN_DB=URL         nightly: database for govulncheck, such as file:///FOLDER with a copy"
 	@echo "  PATCH=REGEXP        prove, send: only these patches"
 	@echo "  ISSUE=N             send: the issue that they fix"
 	@echo "  EMBARGO_OVER=1      send: even what had to go through the security process first"
@@ -43,7 +44,9 @@ help: ## List the verbs
 	@echo "  FORECAST=1          rebase: only tell what would happen to each patch"
 	@echo "  WITH=FILE           rebase: in a forecast, add the patch file of an upstream pull request to the base"
 	@echo "  SCOPE=all           codegen: run every generator"
-	@echo "  PLATFORMS=LIST      release: such as linux/amd64,linux/arm64 (default: this machine's)"
+	@echo "  SIGN_KEY=FILE       release: sign with this secret key of minisign's"
+	@echo "  KUBE_PROXY_BASE=FILE   release: image with iptables and nft, for an image of kube-proxy"
+	@echo "  PUBLIC_KEY=FILE     release-verify: whose signature has to be there"
 	@echo "  AGAINST=DIR         release-verify: dist/ of another checkout to compare with"
 	@echo "  FORCE=1             clean, send: even over work of yours"
 	@echo
@@ -58,9 +61,9 @@ down: ## End the local cluster and remove what it made, except its logs
 test: ## The tests: lint, unit tests of every touched package, integration tests
 	@$(CAPACITYV2) test
 
-nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, stress, e2e, smoke, fuzz
+nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, stress, e2e, smoke, fuzz, govulncheck
 	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(value ONLY)') $(if $(SUITE),--suite='$(value SUITE)') $(if $(PODS),--pods=$(PODS)) \
-		$(if $(SEED),--seed=$(SEED)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME))
+		$(if $(SEED),--seed=$(SEED)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME)) $(if $(VULN_DB),--vuln-db='$(VULN_DB)')
 
 e2e: ## Bring up a cluster, run the end-to-end tests on it, ours and upstream's, end it
 	@$(CAPACITYV2) e2e $(CLUSTER) $(if $(TARGET),--target='$(TARGET)') $(if $(FOCUS),--focus='$(value FOCUS)') \
@@ -108,11 +111,12 @@ codegen: ## Regenerate with upstream's own generators, and show what changed
 overrides: ## Module source and replace lines for other Go modules
 	@$(CAPACITYV2) overrides
 
-release: ## Pack dist/, reproducibly
-	@$(CAPACITYV2) release $(if $(PLATFORMS),--platforms='$(PLATFORMS)')
+release: ## Pack dist/, reproducibly, and sign it
+	@$(CAPACITYV2) release $(if $(SIGN_KEY),--sign-key='$(abspath $(SIGN_KEY))') \
+		$(if $(KUBE_PROXY_BASE),--kube-proxy-base='$(abspath $(KUBE_PROXY_BASE))')
 
-release-verify: ## Check the sums of dist/ offline, and compare it with another one
-	@$(CAPACITYV2) release-verify $(if $(AGAINST),--against='$(abspath $(AGAINST))')
+release-verify: ## Check signature, sums and provenance of dist/ offline, and compare it with another one
+	@$(CAPACITYV2) release-verify $(if $(PUBLIC_KEY),--public-key='$(abspath $(PUBLIC_KEY))') $(if $(AGAINST),--against='$(abspath $(AGAINST))')
 
 clean: ## Remove what the tooling made (FORCE=1: even commits that are not exported, stashes and branches)
 	@$(CAPACITYV2) clean $(if $(FORCE),--force)

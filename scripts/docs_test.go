@@ -40,12 +40,12 @@ func TestArchitecture(t *testing.T) {
 // TestGoVersion checks that the workflows and the README name the Go release of the tooling.
 func TestGoVersion(t *testing.T) {
 	version := strings.TrimPrefix(toolchain.GoVersion, "go")
-	for path, want := range map[string]int{"../README.md": 2, "../.github/workflows/ci.yaml": 1, "../.github/workflows/nightly.yaml": 1} {
+	for path, want := range map[string]int{"../README.md": 2, "../.github/actions/prepare/action.yaml": 1} {
 		content, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		named := regexp.MustCompile(`(?:Go|GO_VERSION:) (\d+\.\d+\.\d+)`).FindAllStringSubmatch(string(content), -1)
+		named := regexp.MustCompile(`(?:Go|go-version:) (\d+\.\d+\.\d+)`).FindAllStringSubmatch(string(content), -1)
 		if len(named) != want {
 			t.Errorf("%s names the Go release %d times, want %d", path, len(named), want)
 		}

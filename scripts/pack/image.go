@@ -16,9 +16,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Image is a container image of one layer, without a base: our programs are static, and a
-// base would have to come from a registry.
+// Image is a container image with one layer of ours.
 type Image struct {
+	// Base is what the layer is put on. Nil: nothing, because static programs need nothing.
+	Base v1.Image
 	// Reference is its name with a tag.
 	Reference string
 	OS, Arch  string
@@ -31,7 +32,7 @@ type Image struct {
 }
 
 // Write writes the image in the form of `docker save`, which container runtimes import,
-// and returns the digest of its configuration. Its layer is not compressed.
+// and returns the digest of its configuration. Without a base, its layer is not compressed.
 func (i Image) Write(ctx context.Context, w io.Writer) (config string, err error) {
 	files := Tree{"tmp": {Mode: fs.ModeDir | fs.ModeSticky | 0o777}}
 	for name, m := range i.Files {
@@ -41,8 +42,16 @@ func (i Image) Write(ctx context.Context, w io.Writer) (config string, err error
 	if err := files.WriteTar(ctx, &layer, i.Created); err != nil {
 		return "", err
 	}
-	image, err := mutate.Append(empty.Image, mutate.Addendum{
-		Layer:   static.NewLayer(layer.Bytes(), types.DockerUncompressedLayer),
+	base, top := empty.Image, static.NewLayer(layer.Bytes(), types.DockerUncompressedLayer)
+	if i.Base != nil { // its layers are compressed, and readers want all layers alike
+		base = i.Base
+		top, err = tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer.Bytes())), nil })
+		if err != nil {
+			return "", err
+		}
+	}
+	image, err := mutate.Append(base, mutate.Addendum{
+		Layer:   top,
 		History: v1.History{Created: v1.Time{Time: i.Created}, CreatedBy: i.CreatedBy},
 	})
 	if err != nil {

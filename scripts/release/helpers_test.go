@@ -126,6 +126,14 @@ func addKubernetes(t *testing.T, ws workspace.Workspace) {
 	for _, p := range slices.Concat(serverTargets, clientTargets) {
 		write(t, filepath.Join(tree, p, "main.go"), "package main\n\nimport \"k8s.io/component-base/version\"\n\nfunc main() { println(version.Get(), \""+path.Base(p)+"\") }\n")
 	}
+	write(t, filepath.Join(tree, "cmd/kubeadm/main.go"), `package main
+
+import "fmt"
+
+func main() {
+	fmt.Println("registry.k8s.io/kube-apiserver:v1.37.2_capacityv2.1\nregistry.k8s.io/kube-proxy:v1.37.2_capacityv2.1\nregistry.k8s.io/pause:3.10")
+}
+`)
 	write(t, filepath.Join(tree, "hack/lib/init.sh"), fmt.Sprintf("KUBE_CLIENT_TARGETS=(%s)\nKUBE_NODE_TARGETS=(%s)\nKUBE_SERVER_TARGETS=(%s)\n",
 		strings.Join(clientTargets, " "), strings.Join(nodeTargets, " "), strings.Join(serverTargets, " ")))
 	write(t, filepath.Join(tree, "LICENSES/LICENSE"), "Apache-2.0\n")

@@ -3,11 +3,14 @@ package release
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"capacityv2.internal/scripts/pack"
 )
@@ -15,36 +18,17 @@ import (
 // imageRegistry is what upstream's images are tagged for.
 const imageRegistry = "registry.k8s.io"
 
+// imagesName is a list of the images with their IDs, to compare with what a runtime has loaded.
+const imagesName = "IMAGES"
+
 // imageSource is what an image is made from.
 type imageSource struct {
 	program    string
 	repository string
-	// archInName says that the architecture follows the repository, as in upstream's
-	// image tarballs of Kubernetes.
-	archInName bool
 	files      map[string]string // path in the image to the program there
 	entrypoint string
 	capability string // file capability of program; empty: none
-}
-
-func (s imageSource) reference(p Platform, v Version) string {
-	name := s.repository
-	if s.archInName {
-		name += "-" + p.Arch
-	}
-	return name + ":" + v.ImageTag()
-}
-
-// Image is an image tarball inside a tarball of the release.
-type Image struct {
-	Reference string `json:"reference"`
-	Platform  string `json:"platform"`
-	// Config is the digest of the image's configuration, which container
-	// runtimes show as the image's ID.
-	Config string `json:"config"`
-	// Archive is the tarball of the release that holds it, Tarball the file in there.
-	Archive string   `json:"archive"`
-	Tarball Artefact `json:"tarball"`
+	onBase     bool   // needs programs of a base image
 }
 
 // netBindService is the file capability cap_net_bind_service=ep, as the kernel
@@ -52,42 +36,51 @@ type Image struct {
 // root may use ports below 1024. Upstream's image has it.
 const netBindService = "\x01\x00\x00\x02" + "\x00\x04\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
 
-// packImage writes an image into the file out/PROGRAM.tar. bin holds the programs of p.
-func packImage(ctx context.Context, src imageSource, p Platform, v Version, bin, out string, date time.Time) (img Image, err error) {
+// passwd and group name the users of upstream's base images.
+const (
+	passwd = "root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n"
+	group  = "root:x:0:\nnobody:x:65534:\nnonroot:x:65532:\n"
+)
+
+// pack writes an image into a file, with programs of bin. It returns its name and its ID, which is
+// the digest of its configuration. base is the tarball of a base image, if the image needs one.
+func (i imageSource) pack(ctx context.Context, v Version, bin, base, file string, date time.Time) (reference, digest string, err error) {
 	t := pack.Tree{}
-	t.AddBytes("etc/passwd", []byte("root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n"))
-	t.AddBytes("etc/group", []byte("root:x:0:\nnobody:x:65534:\nnonroot:x:65532:\n"))
-	for at, program := range src.files {
+	for at, program := range i.files {
 		if err := t.AddFile(at, filepath.Join(bin, program), pack.Program); err != nil {
-			return img, err
+			return "", "", err
 		}
-		if program == src.program {
+		if program == i.program {
 			m := t[at]
-			m.Capability = src.capability
+			m.Capability = i.capability
 			t[at] = m
 		}
 	}
-	f, err := os.Create(filepath.Join(out, src.program+".tar"))
-	if err != nil {
-		return img, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	sum := newSummer(f)
 	image := pack.Image{
-		Reference: src.reference(p, v), OS: p.OS, Arch: p.Arch, Created: date, CreatedBy: src.program + " " + v.String(), Files: t,
+		Reference: i.repository + ":" + v.ImageTag(), OS: "linux", Arch: runtime.GOARCH, Created: date, CreatedBy: i.program + " " + v.String(), Files: t,
 		Config: v1.Config{
-			Entrypoint: []string{src.entrypoint},
+			Entrypoint: []string{i.entrypoint},
 			Env:        []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 			WorkingDir: "/",
 			Labels: map[string]string{
-				"org.opencontainers.image.title":   src.program,
+				"org.opencontainers.image.title":   i.program,
 				"org.opencontainers.image.version": v.String(),
 			},
 		},
 	}
-	config, err := image.Write(ctx, sum)
-	if err != nil {
-		return img, err
+	if i.onBase {
+		if image.Base, err = tarball.ImageFromPath(base, nil); err != nil {
+			return "", "", fmt.Errorf("base image of %s: %w", i.program, err)
+		}
+	} else {
+		t.AddBytes("etc/passwd", []byte(passwd))
+		t.AddBytes("etc/group", []byte(group))
 	}
-	return Image{Reference: image.Reference, Platform: p.String(), Config: config, Tarball: sum.artefact(src.program + ".tar")}, nil
+	f, err := os.Create(file)
+	if err != nil {
+		return "", "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	digest, err = image.Write(ctx, f)
+	return image.Reference, digest, err
 }

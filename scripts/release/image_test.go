@@ -5,7 +5,9 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -31,56 +33,76 @@ func allImages() map[string]imageSource {
 }
 
 func TestImage(t *testing.T) {
-	bin := t.TempDir()
+	bin, v := t.TempDir(), Version{"v1.37.2", 1}
 	for _, project := range []string{workspace.Kubernetes, workspace.ExternalProvisioner} {
-		for _, n := range (Platform{"linux", "arm64"}).programs(project) {
+		for _, n := range Programs(project) {
 			write(t, filepath.Join(bin, n), "program "+n)
 		}
 	}
 	// What the image has, below tmp and etc: its entry point and other programs.
-	for name, c := range map[string]struct{ reference, entrypoint, programs, capable string }{
-		"kube-apiserver":          {"registry.k8s.io/kube-apiserver-arm64:v1.37.2_capacityv2.1", "/go-runner", "go-runner usr/local/bin/kube-apiserver", "usr/local/bin/kube-apiserver"},
-		"kube-controller-manager": {"registry.k8s.io/kube-controller-manager-arm64:v1.37.2_capacityv2.1", "/go-runner", "go-runner usr/local/bin/kube-controller-manager", ""},
-		"kube-scheduler":          {"registry.k8s.io/kube-scheduler-arm64:v1.37.2_capacityv2.1", "/go-runner", "go-runner usr/local/bin/kube-scheduler", ""},
-		"kubectl":                 {"registry.k8s.io/kubectl-arm64:v1.37.2_capacityv2.1", "/bin/kubectl", "bin/kubectl", ""},
-		"csi-provisioner":         {"registry.k8s.io/sig-storage/csi-provisioner:v1.37.2_capacityv2.1", "/csi-provisioner", "csi-provisioner", ""},
+	for name, c := range map[string]struct{ repository, entrypoint, programs, capable string }{
+		"kube-apiserver":          {"kube-apiserver", "/go-runner", "go-runner usr/local/bin/kube-apiserver", "usr/local/bin/kube-apiserver"},
+		"kube-controller-manager": {"kube-controller-manager", "/go-runner", "go-runner usr/local/bin/kube-controller-manager", ""},
+		"kube-scheduler":          {"kube-scheduler", "/go-runner", "go-runner usr/local/bin/kube-scheduler", ""},
+		"kube-proxy":              {"kube-proxy", "/usr/local/bin/kube-proxy", "usr/local/bin/kube-proxy", ""},
+		"kubectl":                 {"kubectl", "/bin/kubectl", "bin/kubectl", ""},
+		"csi-provisioner":         {"sig-storage/csi-provisioner", "/csi-provisioner", "csi-provisioner", ""},
 	} {
 		src, ok := allImages()[name]
 		if !ok {
 			t.Errorf("no image of %s", name)
 			continue
 		}
-		var images []Image
+		base := writeBase(t)
+		var made []string
 		for range 2 {
-			out := t.TempDir()
-			img, err := packImage(t.Context(), src, Platform{"linux", "arm64"}, Version{"v1.37.2", 1}, bin, out, date)
+			file := filepath.Join(t.TempDir(), "image.tar")
+			reference, id, err := src.pack(t.Context(), v, bin, base, file, date)
 			if err != nil {
 				t.Fatal(err)
 			}
-			images = append(images, img)
-			if onDisk, err := sumFile(out, name+".tar"); err != nil || onDisk != img.Tarball {
-				t.Errorf("reported %v, on disk %v, %v", img.Tarball, onDisk, err)
+			s, err := sum(file)
+			if err != nil {
+				t.Fatal(err)
 			}
-			programs, capable, entrypoint := readImage(t, filepath.Join(out, name+".tar"))
+			made = append(made, s+id)
+			if want := "registry.k8s.io/" + c.repository + ":v1.37.2_capacityv2.1"; reference != want {
+				t.Errorf("reference %s, want %s", reference, want)
+			}
+			programs, capable, entrypoint := readImage(t, file, id, src.onBase)
 			if programs != c.programs || capable != c.capable || entrypoint != c.entrypoint {
 				t.Errorf("%s has %q, of these capable %q, and starts %q", name, programs, capable, entrypoint)
 			}
 		}
-		if images[0] != images[1] {
-			t.Errorf("two images of %s differ: %v", name, images)
-		}
-		if images[0].Reference != c.reference {
-			t.Errorf("reference %s, want %s", images[0].Reference, c.reference)
+		if made[0] != made[1] {
+			t.Errorf("two images of %s differ", name)
 		}
 	}
-	if got := len(allImages()); got != 5 {
+	if got := len(allImages()); got != 6 {
 		t.Errorf("%d images: one is not tested", got)
 	}
 }
 
+// writeBase writes a base image of one layer.
+func writeBase(t *testing.T) string {
+	t.Helper()
+	nft := pack.Tree{}
+	nft.AddBytes("usr/sbin/nft", nil)
+	file := filepath.Join(t.TempDir(), "base.tar")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := (pack.Image{Reference: "example.com/base:1", OS: "linux", Arch: runtime.GOARCH, Created: date, Files: nft}).Write(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 // readImage reads the image as a container runtime does. It returns its programs,
 // those with a capability, and the entry point.
-func readImage(t *testing.T, path string) (programs, capable, entrypoint string) {
+func readImage(t *testing.T, path, id string, onBase bool) (programs, capable, entrypoint string) {
 	t.Helper()
 	i, err := tarball.ImageFromPath(path, nil)
 	if err != nil {
@@ -93,14 +115,17 @@ func readImage(t *testing.T, path string) (programs, capable, entrypoint string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.OS != "linux" || config.Architecture != "arm64" {
+	if config.OS != "linux" || config.Architecture != runtime.GOARCH {
 		t.Errorf("image for %s/%s", config.OS, config.Architecture)
 	}
+	if name, err := i.ConfigName(); err != nil || name.String() != id {
+		t.Errorf("ID %s, want %s, %v", name, id, err)
+	}
 	layers, err := i.Layers()
-	if err != nil || len(layers) != 1 {
+	if err != nil || onBase && len(layers) != 2 || !onBase && len(layers) != 1 {
 		t.Fatalf("%d layers, %v", len(layers), err)
 	}
-	r, err := layers[0].Uncompressed()
+	r, err := layers[len(layers)-1].Uncompressed()
 	if err != nil {
 		t.Fatal(err)
 	}

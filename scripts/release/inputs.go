@@ -13,16 +13,17 @@ import (
 	"capacityv2.internal/scripts/workspace"
 )
 
-// inputs are what a release is made from; SBOM, provenance and manifest are
-// three views of them.
+// inputs are what a release is made from; SBOM and provenance are two views of them.
 type inputs struct {
 	// version and date of the release are those of Kubernetes.
 	version  Version
 	date     time.Time
 	sources  []source // by name
 	programs []program
-	// platforms in the form linux/amd64.
-	platforms []string
+	// images of the release: name to the ID, by which container runtimes know it.
+	images map[string]string
+	// proxyBase is the sum of the base image that the release was given.
+	proxyBase string
 	goVersion string
 }
 
@@ -38,11 +39,10 @@ type source struct {
 
 // program is one built program.
 type program struct {
-	Artefact          // of the program itself, not of a tarball
-	Platform string   `json:"platform"`
-	Source   string   `json:"source"` // name of the source that it is built from
-	linked   []string // names of other sources that are compiled into it
-	modules  []module // compiled into it
+	name, sha256 string
+	source       string   // name of the source that it is built from
+	linked       []string // names of other sources that are compiled into it
+	modules      []module // compiled into it
 }
 
 // readInputs reads the sources: every project, patched.
@@ -55,9 +55,11 @@ func readInputs(ctx context.Context, ws workspace.Workspace, o Options, s *progr
 	if err != nil {
 		return inputs{}, err
 	}
-	in := inputs{version: stamp.Version, date: stamp.Date}
-	for _, p := range o.Platforms {
-		in.platforms = append(in.platforms, p.String())
+	in := inputs{version: stamp.Version, date: stamp.Date, images: map[string]string{}}
+	if o.ProxyBase != "" {
+		if in.proxyBase, err = sum(o.ProxyBase); err != nil {
+			return in, fmt.Errorf("base image of %s: %w", kubeProxy, err)
+		}
 	}
 	projects, err := ws.Projects()
 	if err != nil {

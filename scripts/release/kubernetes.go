@@ -3,6 +3,8 @@ package release
 import (
 	"context"
 	"fmt"
+	"io"
+	"path"
 	"slices"
 	"strings"
 
@@ -42,23 +44,51 @@ var kubernetes = product{
 // logRunner starts a program in its image and sends its output where flags say.
 const logRunner = "kube-log-runner"
 
-// kubernetesImages are upstream's, but for kube-proxy's: it needs the iptables and
-// nft programs of a base image, and we have none without a registry. The series
-// leaves kube-proxy as it is, so upstream's image of the base serves.
+// kubernetesImages are upstream's, under the names by which kubeadm asks for them.
 func kubernetesImages() []imageSource {
 	server := func(program, capability string) imageSource {
 		return imageSource{
-			program: program, repository: imageRegistry + "/" + program, archInName: true, capability: capability,
+			program: program, repository: imageRegistry + "/" + program, capability: capability,
 			files: map[string]string{"usr/local/bin/" + program: program, "go-runner": logRunner}, entrypoint: "/go-runner",
 		}
 	}
 	return []imageSource{
 		server("kube-apiserver", netBindService), server("kube-controller-manager", ""), server("kube-scheduler", ""),
+		{program: "kubectl", repository: imageRegistry + "/kubectl", files: map[string]string{"bin/kubectl": "kubectl"}, entrypoint: "/bin/kubectl"},
 		{
-			program: "kubectl", repository: imageRegistry + "/kubectl", archInName: true,
-			files: map[string]string{"bin/kubectl": "kubectl"}, entrypoint: "/bin/kubectl",
+			program: kubeProxy, repository: imageRegistry + "/" + kubeProxy, onBase: true,
+			files: map[string]string{"usr/local/bin/" + kubeProxy: kubeProxy}, entrypoint: "/usr/local/bin/" + kubeProxy,
 		},
 	}
+}
+
+// kubeProxy runs iptables or nft, which its image has from a base image. The series leaves
+// it as it is, so without a base upstream's image serves.
+const kubeProxy = "kube-proxy"
+
+// checkKubeadm asks the built kubeadm for the images of v, and refuses a release that lacks one
+// with that tag. It returns the others, which are upstream's.
+func checkKubeadm(ctx context.Context, kubeadm string, v Version, images map[string]string, log io.Writer) (upstream []string, err error) {
+	out, err := run.Cmd{Log: log, Name: kubeadm, Args: []string{"config", "images", "list", "--kubernetes-version", v.String()}}.Output(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, image := range strings.Fields(string(out)) {
+		repository, ours := strings.CutSuffix(image, ":"+v.ImageTag())
+		switch {
+		case images[image] != "":
+		case !ours:
+			upstream = append(upstream, image)
+		case path.Base(repository) == kubeProxy:
+			upstream = append(upstream, repository+":"+v.Base)
+		default:
+			return nil, progress.Refuse("kubeadm asks for "+image, "an image of the release with that name", "edit scripts/release/kubernetes.go")
+		}
+	}
+	if len(upstream) == 0 {
+		return nil, progress.Refuse("kubeadm config images list printed "+string(out), "upstream's images, too", "see its log")
+	}
+	return upstream, nil
 }
 
 // checkTargets compares our lists with those of the tree's own build scripts.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -19,69 +20,59 @@ import (
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|patents|unlicense)([-._].*)?$`)
 
-// licences returns the licence files of the tree and of the modules that are
-// compiled in, in upstream's layout: LICENSES/, with those of other modules
-// below LICENSES/vendor/. The trees that are assembled from Go modules lack the
-// latter, so they come from the modules themselves, also from those that a go.work
-// takes from the tree of another project.
-func licences(ctx context.Context, treeDir string, mods []module, log io.Writer) (pack.Tree, error) {
-	t := pack.Tree{}
-	own := filepath.Join(treeDir, "LICENSES")
-	if _, err := os.Stat(own); errors.Is(err, os.ErrNotExist) {
-		if _, err := addLicences(t, "LICENSES", treeDir); err != nil {
-			return nil, err
-		}
-	} else if err := t.AddFolder("LICENSES", own); err != nil {
-		return nil, err
+// addLicences adds the licence files of the tree and of the modules that are compiled in, in
+// upstream's layout: LICENSES/, with those of other modules below LICENSES/vendor/. The trees
+// that are assembled from Go modules lack the latter, so they come from the modules
+// themselves, also from those that a go.work takes from the tree of another project.
+func addLicences(ctx context.Context, t pack.Tree, folder, tree string, mods []module, log io.Writer) error {
+	own := filepath.Join(tree, "LICENSES")
+	err := t.AddFolder(folder, own)
+	if errors.Is(err, fs.ErrNotExist) {
+		_, err = addTop(t, folder, tree)
+	}
+	if err != nil {
+		return err
 	}
 	if _, err := os.Stat(filepath.Join(own, "vendor")); err == nil {
-		return t, nil
+		return nil
 	}
 	args := []string{"list", "-m", "-json=Path,Dir"}
 	for _, m := range mods {
 		args = append(args, m.Path)
 	}
-	out, err := run.Cmd{Dir: treeDir, Env: toolchain.Env(), Log: log, Name: "go", Args: args}.Output(ctx)
+	out, err := run.Cmd{Dir: tree, Env: toolchain.Env(), Log: log, Name: "go", Args: args}.Output(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	dec := json.NewDecoder(bytes.NewReader(out))
-	for {
+	for dec := json.NewDecoder(bytes.NewReader(out)); dec.More(); {
 		var m struct{ Path, Dir string }
-		if err := dec.Decode(&m); errors.Is(err, io.EOF) {
-			return t, nil
-		} else if err != nil {
-			return nil, err
+		if err := dec.Decode(&m); err != nil {
+			return err
 		}
-		if within(treeDir, m.Dir) {
+		if within(tree, m.Dir) {
 			continue // its licence is the tree's
 		}
-		found, err := addLicences(t, path.Join("LICENSES/vendor", m.Path), m.Dir)
+		found, err := addTop(t, path.Join(folder, "vendor", m.Path), m.Dir)
 		if err != nil {
-			return nil, fmt.Errorf("licence of %s: %w", m.Path, err)
+			return fmt.Errorf("licence of %s: %w", m.Path, err)
 		}
 		if !found {
 			fmt.Fprintf(log, "# %s has no licence file at its top\n", m.Path)
 		}
 	}
+	return nil
 }
 
-// addLicences adds the licence files at the top of dir to the folder name.
-func addLicences(t pack.Tree, name, dir string) (found bool, err error) {
+// addTop adds the licence files at the top of dir to a folder.
+func addTop(t pack.Tree, folder, dir string) (found bool, err error) {
 	files, err := os.ReadDir(dir)
-	if err != nil {
-		return false, err
-	}
 	for _, f := range files {
-		if !f.Type().IsRegular() || !licenceFile.MatchString(f.Name()) {
-			continue
-		}
-		found = true
-		if err := t.AddFile(path.Join(name, f.Name()), filepath.Join(dir, f.Name()), pack.File); err != nil {
-			return false, err
+		if f.Type().IsRegular() && licenceFile.MatchString(f.Name()) {
+			found = true
+			err = errors.Join(err, t.AddFile(path.Join(folder, f.Name()), filepath.Join(dir, f.Name()), pack.File))
 		}
 	}
-	return found, nil
+	return found, err
 }
 
 // within reports whether dir is top or below it, whatever links lead there.

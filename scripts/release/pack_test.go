@@ -40,15 +40,14 @@ func TestTarballHasNothingOfTheMachine(t *testing.T) {
 		}
 		// More than one gzip block.
 		content.AddBytes("kubernetes/large", []byte(strings.Repeat("0123456789", gzipBlock/4)))
-		a, err := writeTarGz(t.Context(), content, out, "x.tar.gz", date)
+		if err := writeTarGz(t.Context(), content, filepath.Join(out, "x.tar.gz"), date); err != nil {
+			t.Fatal(err)
+		}
+		s, err := sum(filepath.Join(out, "x.tar.gz"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		onDisk, err := sumFile(out, "x.tar.gz")
-		if err != nil || onDisk != a {
-			t.Errorf("reported %v, on disk %v, %v", a, onDisk, err)
-		}
-		sums = append(sums, a.SHA256)
+		sums = append(sums, s)
 		want := "kubernetes/ 755, kubernetes/large 644, kubernetes/program 755, kubernetes/x/ 755, kubernetes/x/a/ 755, kubernetes/x/a/b 644, kubernetes/x/a/c 644, kubernetes/x/b 644"
 		if got := listing(t, filepath.Join(out, "x.tar.gz")); got != want {
 			t.Errorf("members %s,\nwant %s", got, want)
@@ -64,7 +63,7 @@ func listing(t *testing.T, path string) string {
 	t.Helper()
 	var out []string
 	err := readTarGz(path, func(h *tar.Header, _ io.Reader) error {
-		if h.Typeflag != tar.TypeXGlobalHeader && (h.Uid != 0 || h.Gid != 0 || h.Uname != "" || h.Gname != "" || !h.ModTime.Equal(date)) {
+		if h.Typeflag != tar.TypeXGlobalHeader && (h.Uid != 0 || h.Gid != 0 || strings.Trim(h.Uname+h.Gname, "root") != "" || !h.ModTime.Equal(date)) {
 			t.Errorf("%s: owner %d:%d %s:%s, date %s", h.Name, h.Uid, h.Gid, h.Uname, h.Gname, h.ModTime)
 		}
 		out = append(out, fmt.Sprintf("%s %o", h.Name, h.Mode))

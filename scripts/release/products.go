@@ -4,9 +4,17 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"runtime"
 	"slices"
 
 	"capacityv2.internal/scripts/workspace"
+)
+
+// platform of a release is that of the machine that makes it: what is released has been
+// tested there. tag is the same in upstream's file names.
+const (
+	platform = "linux/" + runtime.GOARCH
+	tag      = "linux-" + runtime.GOARCH
 )
 
 // products are the projects with programs.
@@ -31,45 +39,38 @@ type archive struct {
 	bin  string // folder of the programs, below top; empty: top
 	// packages of the programs, relative to the tree.
 	packages []string
-	// full archives have the licences of what is linked in, the version, the source and
-	// images. They are for Linux only.
+	// full archives have the licences of what is linked in, the version, the source and images.
 	full    bool
 	folders []string // empty ones, below top
 	images  []imageSource
 }
 
-// archives of the project for p.
-func (p Platform) archives(project string) []archive {
-	return slices.DeleteFunc(slices.Clone(products[project].archives), func(a archive) bool { return a.full && p.OS != "linux" })
-}
-
-// programs returns the sorted names of what is built for p from a project.
-func (p Platform) programs(project string) []string {
-	var out []string
-	for _, a := range p.archives(project) {
-		out = append(out, a.programs()...)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// programs returns the names of those in a.
-func (a archive) programs() []string {
-	var out []string
-	for _, t := range a.packages {
-		out = append(out, path.Base(t))
-	}
-	return out
-}
-
-// target returns the package of a project's program, relative to the tree.
-func target(project, name string) (string, error) {
+// Programs returns the sorted names of what is built from a project.
+func Programs(project string) []string {
+	var all []string
 	for _, a := range products[project].archives {
-		for _, t := range a.packages {
-			if path.Base(t) == name {
-				return "./" + t, nil
+		all = append(all, a.programs()...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (a archive) programs() []string {
+	var names []string
+	for _, pkg := range a.packages {
+		names = append(names, path.Base(pkg))
+	}
+	return names
+}
+
+// packageOf returns the package of a project's program, relative to the tree.
+func packageOf(project, program string) (string, error) {
+	for _, a := range products[project].archives {
+		for _, pkg := range a.packages {
+			if path.Base(pkg) == program {
+				return "./" + pkg, nil
 			}
 		}
 	}
-	return "", fmt.Errorf("%s is not a program of the %s release", name, project)
+	return "", fmt.Errorf("%s is not a program of the %s release", program, project)
 }

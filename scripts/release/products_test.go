@@ -2,6 +2,8 @@ package release
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,20 +11,33 @@ import (
 	"capacityv2.internal/scripts/workspace"
 )
 
-func TestProgramsOfPlatforms(t *testing.T) {
+func TestPrograms(t *testing.T) {
 	const server = "apiextensions-apiserver kube-aggregator kube-apiserver kube-controller-manager kube-log-runner kube-proxy kube-scheduler kubeadm kubectl kubectl-convert kubelet mounter"
-	for _, c := range []struct {
-		p             Platform
-		project, want string
-	}{
-		{Platform{"linux", "arm64"}, workspace.Kubernetes, server},
-		{Platform{"darwin", "arm64"}, workspace.Kubernetes, "kubectl kubectl-convert"},
-		{Platform{"linux", "s390x"}, workspace.ExternalProvisioner, "csi-provisioner"},
-		{Platform{"windows", "amd64"}, workspace.ExternalProvisioner, ""},
-		{Platform{"linux", "amd64"}, "csi-spec", ""},
+	for project, want := range map[string]string{workspace.Kubernetes: server, workspace.ExternalProvisioner: "csi-provisioner", "csi-spec": ""} {
+		if got := strings.Join(Programs(project), " "); got != want {
+			t.Errorf("%s: %s, want %s", project, got, want)
+		}
+	}
+}
+
+func TestCheckKubeadm(t *testing.T) {
+	v := Version{"v1.37.2", 1}
+	const registry, ours = "registry.k8s.io/", ":v1.37.2_capacityv2.1\n"
+	packed := map[string]string{registry + "kube-apiserver:v1.37.2_capacityv2.1": "sha256:1"}
+	for name, c := range map[string]struct{ prints, upstream, refused string }{
+		"images of a release": {registry + "kube-apiserver" + ours + registry + "kube-proxy" + ours + registry + "pause:3.10\n", "registry.k8s.io/kube-proxy:v1.37.2 registry.k8s.io/pause:3.10", ""},
+		"another component":   {registry + "kube-new" + ours + registry + "pause:3.10\n", "", "kubeadm asks for registry.k8s.io/kube-new:v1.37.2_capacityv2.1"},
+		"another name":        {registry + "k8s/kube-apiserver" + ours, "", "kubeadm asks for registry.k8s.io/k8s/kube-apiserver"},
+		"nothing":             {"", "", "printed"},
 	} {
-		if got := strings.Join(c.p.programs(c.project), " "); got != c.want {
-			t.Errorf("%s for %s: %s, want %s", c.project, c.p, got, c.want)
+		kubeadm := filepath.Join(t.TempDir(), "kubeadm")
+		write(t, kubeadm, "#!/bin/sh\n[ \"$*\" = 'config images list --kubernetes-version v1.37.2+capacityv2.1' ] || exit 1\ncat <<end\n"+c.prints+"end\n")
+		if err := os.Chmod(kubeadm, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		upstream, err := checkKubeadm(t.Context(), kubeadm, v, packed, io.Discard)
+		if got := strings.Join(upstream, " "); got != c.upstream || (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("%s: %q, %v, want %q and %q", name, got, err, c.upstream, c.refused)
 		}
 	}
 }

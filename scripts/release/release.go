@@ -3,11 +3,12 @@ package release
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"runtime"
+
+	"aead.dev/minisign"
 
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
@@ -17,8 +18,11 @@ import (
 
 // Options of a release.
 type Options struct {
-	// Platforms to build for; see [ParsePlatforms].
-	Platforms []Platform
+	// Key signs it. Nil: the release is not signed.
+	Key *minisign.PrivateKey
+	// ProxyBase is the tarball of an image with iptables and nft, for kube-proxy. Empty: the
+	// release has no image of kube-proxy.
+	ProxyBase string
 	// CheckTree refuses a project's tree that is not the base with the series on it.
 	// Nil checks only that no file differs from HEAD.
 	CheckTree func(context.Context, workspace.Project) error
@@ -36,9 +40,6 @@ type Release struct {
 	partial string // everything is made here,
 	out     string // the release itself in this folder of it,
 	dist    string // which becomes this one
-
-	images    []Image
-	artefacts []Artefact
 }
 
 // New returns the release of the trees of ws, in a folder of its own below dist/ that is
@@ -51,16 +52,13 @@ func (rel *Release) Dir() string { return rel.dist }
 // Tasks make the release. One of ours that is there is replaced at the very end; until
 // then, and on any error, it stays as it is.
 func (rel *Release) Tasks() []progress.Task {
-	tasks := []progress.Task{{Name: "check the inputs", Do: rel.check}}
-	for _, p := range rel.o.Platforms {
-		tasks = append(tasks, progress.Task{Name: "build the programs for " + p.String(), Do: func(ctx context.Context, s *progress.Step) error {
-			return rel.build(ctx, p, s)
-		}})
+	return []progress.Task{
+		{Name: "check the inputs", Do: rel.check},
+		{Name: "build the programs", Do: rel.build},
+		{Name: "pack sources and series", Do: rel.packInputs},
+		{Name: "pack programs and images", Do: rel.packPrograms},
+		{Name: "write SBOM, provenance, sums and signature", Do: rel.finish},
 	}
-	return append(tasks,
-		progress.Task{Name: "pack sources and series", Do: rel.packInputs},
-		progress.Task{Name: "pack programs and images", Do: rel.packPrograms},
-		progress.Task{Name: "write SBOM, provenance, manifest and sums", Do: rel.finish})
 }
 
 // Close removes what a release that failed has left.
@@ -69,6 +67,9 @@ func (rel *Release) Close() error { return os.RemoveAll(rel.partial) }
 // check reads every input, refuses what would not be reproducible, and makes
 // the folders.
 func (rel *Release) check(ctx context.Context, s *progress.Step) error {
+	if runtime.GOOS != "linux" {
+		return progress.Refuse("this machine runs "+runtime.GOOS, "Linux, on which the release runs", "")
+	}
 	ws := rel.ws
 	err := errors.Join(
 		tools.RequirePrograms(ctx, "git", "bash"),
@@ -92,48 +93,39 @@ func (rel *Release) check(ctx context.Context, s *progress.Step) error {
 	return errors.Join(os.RemoveAll(rel.partial), os.MkdirAll(rel.out, 0o755))
 }
 
-// ensureOurs refuses to replace a folder that is no release of version v.
+// ensureOurs refuses to replace a folder that is no release.
 func ensureOurs(dir string, v Version) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return nil
 	}
-	m, merr := ReadManifest(dir)
-	if err != nil || merr != nil || m.Version != v.String() {
+	if _, sumsErr := readSums(dir); err != nil || sumsErr != nil {
 		return progress.Refuse(dir+" holds something else than the release "+v.String(), "no such folder, or an earlier "+v.String(), "mv "+dir+" elsewhere")
 	}
 	return nil
 }
 
-// programsDir is where the programs for p are built: where `make up` builds
-// them too, for this machine.
-func (rel *Release) programsDir(p Platform) string {
-	if p == Host() {
-		return rel.ws.Components()
-	}
-	return filepath.Join(rel.ws.Work, "components-"+p.tag())
-}
-
-func (rel *Release) build(ctx context.Context, p Platform, s *progress.Step) error {
-	dir := rel.programsDir(p)
+// build builds the programs where `make up` does, too.
+func (rel *Release) build(ctx context.Context, s *progress.Step) error {
+	dir := rel.ws.Components()
 	for _, src := range rel.in.sources {
-		names := p.programs(src.project.Name)
+		names := Programs(src.project.Name)
 		if len(names) == 0 {
 			continue
 		}
-		if err := Build(ctx, src.project.Tree(), src.stamp, p, s.Log, dir, names...); err != nil {
+		if err := Build(ctx, src.project.Tree(), src.stamp, s.Log, dir, names...); err != nil {
 			return err
 		}
 		for _, name := range names {
-			a, err := sumFile(dir, p.file(name))
-			if err != nil {
+			p := program{name: name, source: src.project.Name, linked: sortedKeys(src.stamp.linked)}
+			var err error
+			if p.sha256, err = sum(filepath.Join(dir, name)); err != nil {
 				return err
 			}
-			prog := program{Artefact: a, Platform: p.String(), Source: src.project.Name, linked: sortedKeys(src.stamp.linked)}
-			if prog.modules, rel.in.goVersion, err = programModules(filepath.Join(dir, p.file(name))); err != nil {
+			if p.modules, rel.in.goVersion, err = programModules(filepath.Join(dir, name)); err != nil {
 				return err
 			}
-			rel.in.programs = append(rel.in.programs, prog)
+			rel.in.programs = append(rel.in.programs, p)
 		}
 	}
 	if rel.in.goVersion != toolchain.GoVersion {
@@ -142,29 +134,35 @@ func (rel *Release) build(ctx context.Context, p Platform, s *progress.Step) err
 	return nil
 }
 
-// finish writes what describes the release, and puts it in its place.
+// finish writes what describes the release, signs it, and puts it in its place.
 func (rel *Release) finish(_ context.Context, s *progress.Step) error {
-	add := func(name string, b []byte, err error) error {
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		a, err := writeFile(rel.out, name, b)
-		rel.artefacts = append(rel.artefacts, a)
+	document, err := sbom(rel.in)
+	if err != nil {
 		return err
 	}
-	b, err := sbom(rel.in)
-	if err := add(sbomName, b, err); err != nil {
+	if err := errors.Join(rel.write(sbomName, document), rel.write(imagesName, sumsList(rel.in.images))); err != nil {
 		return err
 	}
-	b, err = newProvenance(rel.in, rel.artefacts)
-	if err := add(provenanceName, b, err); err != nil {
+	sums, err := sumFolder(rel.out)
+	if err != nil {
 		return err
 	}
-	b, err = marshal(newManifest(rel.in, rel.images, slices.Clone(rel.artefacts)))
-	if err := add(ManifestName, b, err); err != nil {
+	provenance, err := newProvenance(rel.in, sums)
+	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(rel.out, SumsName), sumsFile(rel.artefacts), 0o644); err != nil {
+	if err := rel.write(provenanceName, provenance); err != nil {
+		return err
+	}
+	if sums[provenanceName], err = sum(filepath.Join(rel.out, provenanceName)); err != nil {
+		return err
+	}
+	if err := rel.write(sumsName, sumsList(sums)); err != nil {
+		return err
+	}
+	if rel.o.Key == nil {
+		s.Sayf("not signed: SIGN_KEY names no key")
+	} else if err := sign(rel.out, rel.in.version.String(), *rel.o.Key); err != nil {
 		return err
 	}
 	if err := replace(rel.out, rel.dist, filepath.Join(rel.partial, "replaced")); err != nil {
@@ -172,6 +170,10 @@ func (rel *Release) finish(_ context.Context, s *progress.Step) error {
 	}
 	s.Sayf("%s", rel.dist)
 	return nil
+}
+
+func (rel *Release) write(name string, content []byte) error {
+	return os.WriteFile(filepath.Join(rel.out, name), content, 0o644)
 }
 
 // replace moves the folder from to the place to; what was there goes to old,

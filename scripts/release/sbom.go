@@ -15,7 +15,10 @@ import (
 	gomodule "golang.org/x/mod/module"
 )
 
-const noAssertion = "NOASSERTION"
+const (
+	sbomName    = "sbom.spdx.json"
+	noAssertion = "NOASSERTION"
+)
 
 var notInID = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
@@ -61,7 +64,7 @@ func sbom(in inputs) ([]byte, error) {
 		}
 	}
 	for _, p := range in.programs {
-		d.addProgram(p, versions[p.Source])
+		d.addProgram(p, versions[p.source])
 	}
 	var b bytes.Buffer
 	if err := json.Write(d.Document, &b, json.Indent(" "), json.EscapeHTML(false)); err != nil {
@@ -134,14 +137,14 @@ func (d document) addModule(m module) {
 }
 
 func (d document) addProgram(p program, version string) {
-	pid := id("program", p.Platform, p.Name)
+	pid := id("program", platform, p.name)
 	d.Packages = append(d.Packages, &spdx.Package{
-		PackageName: p.Name, PackageSPDXIdentifier: pid, PackageVersion: version, PackageFileName: p.Platform + "/" + p.Name,
+		PackageName: p.name, PackageSPDXIdentifier: pid, PackageVersion: version, PackageFileName: platform + "/" + p.name,
 		PackageDownloadLocation: noAssertion, PrimaryPackagePurpose: "APPLICATION",
-		PackageChecksums:        []common.Checksum{{Algorithm: common.SHA256, Value: p.SHA256}},
+		PackageChecksums:        []common.Checksum{{Algorithm: common.SHA256, Value: p.sha256}},
 		PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: noAssertion, PackageCopyrightText: noAssertion,
 	})
-	d.relate(pid, common.TypeRelationshipGeneratedFrom, sourceID(p.Source))
+	d.relate(pid, common.TypeRelationshipGeneratedFrom, sourceID(p.source))
 	for _, s := range p.linked {
 		d.relate(pid, common.TypeRelationshipStaticLink, sourceID(s))
 	}

@@ -39,11 +39,11 @@ func sampleInputs() inputs {
 			},
 		},
 		programs: []program{
-			{Artefact{"csi-provisioner", "dd", 1}, "linux/amd64", workspace.ExternalProvisioner, []string{workspace.Kubernetes}, []module{shared, {Path: "k8s.io/api"}}},
-			{Artefact{"kubectl", "aa", 1}, "linux/amd64", workspace.Kubernetes, nil, []module{shared, {Path: "k8s.io/api"}}},
-			{Artefact{"kubelet", "bb", 1}, "linux/amd64", workspace.Kubernetes, nil, []module{shared}},
+			{"csi-provisioner", "dd", workspace.ExternalProvisioner, []string{workspace.Kubernetes}, []module{shared, {Path: "k8s.io/api"}}},
+			{"kubectl", "aa", workspace.Kubernetes, nil, []module{shared, {Path: "k8s.io/api"}}},
+			{"kubelet", "bb", workspace.Kubernetes, nil, []module{shared}},
 		},
-		platforms: []string{"linux/amd64"},
+		proxyBase: "ee",
 		goVersion: "go1.26.8",
 	}
 }
@@ -106,10 +106,10 @@ func TestSBOMListsPatchesAndModules(t *testing.T) {
 		"source-external-provisioner DESCENDANT_OF base-external-provisioner",
 		"base-external-provisioner GENERATED_FROM module-github.com-kubernetes-csi-external-provisioner-v6-v6.4.0",
 		"base-kubernetes GENERATED_FROM module-k8s.io-api-v0.37.2",
-		"program-linux-amd64-kubelet GENERATED_FROM source-kubernetes",
-		"program-linux-amd64-csi-provisioner GENERATED_FROM source-external-provisioner",
-		"program-linux-amd64-csi-provisioner STATIC_LINK source-kubernetes",
-		"program-linux-amd64-csi-provisioner STATIC_LINK module-example.com-shared-v1.0.0-incompatible",
+		"program-" + tag + "-kubelet GENERATED_FROM source-kubernetes",
+		"program-" + tag + "-csi-provisioner GENERATED_FROM source-external-provisioner",
+		"program-" + tag + "-csi-provisioner STATIC_LINK source-kubernetes",
+		"program-" + tag + "-csi-provisioner STATIC_LINK module-example.com-shared-v1.0.0-incompatible",
 	} {
 		if !related[want] {
 			t.Errorf("no relationship %s in\n%s", want, strings.Join(sortedKeys(related), "\n"))
@@ -127,7 +127,7 @@ func TestSBOMListsPatchesAndModules(t *testing.T) {
 }
 
 func TestProvenanceMaterials(t *testing.T) {
-	b, err := newProvenance(sampleInputs(), []Artefact{{"x.tar.gz", "cc", 1}})
+	b, err := newProvenance(sampleInputs(), map[string]string{"x.tar.gz": "cc"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,12 +142,13 @@ func TestProvenanceMaterials(t *testing.T) {
 	for _, d := range s.Predicate.BuildDefinition.ResolvedDependencies {
 		got[d.Name] = d.Digest
 	}
-	if len(got) != 10 {
-		t.Errorf("materials %v, want four modules, and two of each: base, source, patch", sortedKeys(got))
+	if len(got) != 11 {
+		t.Errorf("materials %v, want four modules, a base image, and two of each: base, source, patch", sortedKeys(got))
 	}
 	for _, want := range []struct{ name, kind, value string }{
 		{"k8s.io/kubernetes", "dirHash", "2d353349ba7d9f45bbeb8f6854a0587c2e3ccdca03def0a4fbed4f6509f6f2af"},
 		{"example.com/shared", "dirHash", "2d353349ba7d9f45bbeb8f6854a0587c2e3ccdca03def0a4fbed4f6509f6f2af"},
+		{"base image of kube-proxy", "sha256", "ee"},
 		{"base/kubernetes", "gitTree", "1111"},
 		{"source/kubernetes", "gitCommit", "2222"},
 		{"base/external-provisioner", "gitTree", "4444"},
@@ -159,7 +160,7 @@ func TestProvenanceMaterials(t *testing.T) {
 			t.Errorf("%s of %s is %q, want %q", want.kind, want.name, v, want.value)
 		}
 	}
-	flags := fmt.Sprint(s.Predicate.BuildDefinition.InternalParameters["ldflags"])
+	flags := fmt.Sprint(s.Predicate.BuildDefinition.InternalParameters.(map[string]any)["ldflags"])
 	if !strings.Contains(flags, "external-provisioner:-s -w -X main.version=v6.4.0+capacityv2.1 kubernetes:-s -w -X ") {
 		t.Errorf("linker flags %s", flags)
 	}

@@ -42,12 +42,15 @@ func TestSourceTarball(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := packSource(t.Context(), source{project: p, stamp: Stamp{Commit: head, Version: v}}, t.TempDir(), out, date, io.Discard)
+		if err := packSource(t.Context(), source{project: p, stamp: Stamp{Commit: head, Version: v}}, t.TempDir(), out, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(out, "some-project-src.tar.gz")
+		s, err := sum(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sums = append(sums, a.SHA256)
-		path := filepath.Join(out, "some-project-src.tar.gz")
+		sums = append(sums, s)
 		listing(t, path)
 		err = readTarGz(path, func(h *tar.Header, r io.Reader) error {
 			b, err := io.ReadAll(r)
@@ -81,7 +84,7 @@ func TestSeriesTarball(t *testing.T) {
 		write(t, filepath.Join(ws.Root, n), c)
 	}
 	out := t.TempDir()
-	if _, err := packSeries(t.Context(), ws, Version{"v1.37.2", 1}, out, date); err != nil {
+	if err := packSeries(t.Context(), ws, Version{"v1.37.2", 1}, out, date); err != nil {
 		t.Fatal(err)
 	}
 	const top = "capacityv2-series-v1.37.2_capacityv2.1/"
@@ -94,7 +97,7 @@ func TestSeriesTarball(t *testing.T) {
 	}
 
 	write(t, filepath.Join(ws.Root, "patches/kubernetes/series"), "0002-gone.patch\n")
-	if _, err := packSeries(t.Context(), ws, Version{"v1.37.2", 1}, out, date); err == nil {
+	if err := packSeries(t.Context(), ws, Version{"v1.37.2", 1}, out, date); err == nil {
 		t.Error("a series without its patch is packed")
 	}
 }

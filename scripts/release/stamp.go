@@ -34,8 +34,6 @@ type Stamp struct {
 	// linked are the other trees that the tree's go.work takes modules from: name of
 	// the project to HEAD.
 	linked map[string]string
-	// workspace is the hash of that go.work and its go.work.sum, which are in no commit.
-	workspace string
 }
 
 // ReadStamp returns the stamp for the tree of a project: its HEAD, and the date of
@@ -52,7 +50,7 @@ func ReadStamp(ctx context.Context, ws workspace.Workspace, p workspace.Project)
 // TreeStamp is [ReadStamp] for any tree and version, such as the base without
 // the series.
 func TreeStamp(ctx context.Context, project, tree string, v Version) (Stamp, error) {
-	s := Stamp{Project: project, Version: v, linked: map[string]string{}}
+	s := Stamp{Project: project, Version: v}
 	head, err := gitrepo.Open(tree, nil).Output(ctx, "log", "-1", "--format=%H %ct")
 	if err != nil {
 		return s, fmt.Errorf("commit of %s: %w", tree, err)
@@ -66,10 +64,14 @@ func TreeStamp(ctx context.Context, project, tree string, v Version) (Stamp, err
 		return s, progress.Refuse(fmt.Sprintf("SOURCE_DATE_EPOCH is %q", seconds), "seconds since 1970", "unset SOURCE_DATE_EPOCH")
 	}
 	s.Commit, s.Date = commit, time.Unix(n, 0).UTC()
-	if err := s.readWorkspace(ctx, tree); err != nil {
+	dirs := []string{tree}
+	if s.linked, err = linkedTrees(ctx, tree); err != nil {
 		return s, err
 	}
-	for _, dir := range append([]string{tree}, s.linkedTrees(tree)...) {
+	for _, name := range sortedKeys(s.linked) {
+		dirs = append(dirs, filepath.Join(filepath.Dir(tree), name))
+	}
+	for _, dir := range dirs {
 		dirty, err := gitrepo.Open(dir, nil).Dirty(ctx)
 		if err != nil {
 			return s, fmt.Errorf("status of %s: %w", dir, err)
@@ -81,45 +83,33 @@ func TreeStamp(ctx context.Context, project, tree string, v Version) (Stamp, err
 	return s, nil
 }
 
-// readWorkspace reads what the tree's go.work adds to the build.
-func (s *Stamp) readWorkspace(ctx context.Context, tree string) error {
-	var err error
-	if s.workspace, err = workspace.HashGoWork(tree); err != nil {
-		return err
-	}
+// linkedTrees returns the other trees from which the tree's go.work takes modules, with their
+// HEADs. The trees of projects are side by side.
+func linkedTrees(ctx context.Context, tree string) (map[string]string, error) {
 	path := filepath.Join(tree, workspace.GoWork)
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	work, err := modfile.ParseWork(path, b, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	linked := map[string]string{}
 	for _, u := range work.Use {
 		beside, ok := strings.CutPrefix(u.Path, "../")
 		if !ok {
 			continue
 		}
 		name, _, _ := strings.Cut(beside, "/")
-		if s.linked[name], err = gitrepo.Open(filepath.Join(tree, "..", name), nil).Rev(ctx, "HEAD"); err != nil {
-			return fmt.Errorf("%s uses %s: %w", path, u.Path, err)
+		if linked[name], err = gitrepo.Open(filepath.Join(tree, "..", name), nil).Rev(ctx, "HEAD"); err != nil {
+			return nil, fmt.Errorf("%s uses %s: %w", path, u.Path, err)
 		}
 	}
-	return nil
-}
-
-// linkedTrees are the folders of the linked trees: the trees of projects are side
-// by side.
-func (s Stamp) linkedTrees(tree string) []string {
-	var out []string
-	for _, name := range sortedKeys(s.linked) {
-		out = append(out, filepath.Join(filepath.Dir(tree), name))
-	}
-	return out
+	return linked, nil
 }
 
 // GitVersion is the version, marked as upstream does when a tree has changes

@@ -75,5 +75,5 @@ func (a *App) buildStock(ctx context.Context, s *progress.Step, programs ...stri
 	if err != nil {
 		return err
 	}
-	return release.Build(ctx, a.WS.Stock(), stamp, release.Host(), s.Log, a.WS.StockComponents(), programs...)
+	return release.Build(ctx, a.WS.Stock(), stamp, s.Log, a.WS.StockComponents(), programs...)
 }

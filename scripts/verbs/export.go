@@ -17,13 +17,15 @@ import (
 func exportCommand(a *App) *cobra.Command {
 	return verb("export", "Write the commits of the trees back as patch files", `
 The bytes depend on nothing but the commits. A patch that has not changed is not touched.
-tree.lock, the list of the overridden modules and the table of docs/kep.md are written, too.`, "", a.Export)
+tree.lock, the list of the overridden modules and the tables of docs/kep.md and CHANGELOG.md
+are written, too.`, "", a.Export)
 }
 
 // Export writes the commits of each tree as patch files.
 func (a *App) Export(ctx context.Context) error {
 	return a.do(ctx, "export", a.each("write the patch files", a.export), progress.Task{Name: "list of overridden modules", Do: a.exportModules},
-		progress.Task{Name: "table of the tests that the KEP names", Do: a.kepTests(files.UpdateSection)}, progress.Task{Name: "patch series and feature gates", Do: a.lintSeries})
+		progress.Task{Name: "table of the tests that the KEP names", Do: a.kepTests(files.UpdateSection)}, progress.Task{Name: "table of releases", Do: a.releases(files.UpdateSection)},
+		progress.Task{Name: "patch series and feature gates", Do: a.lintSeries})
 }
 
 func (a *App) export(ctx context.Context, p workspace.Project, s *progress.Step) error {
