@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
@@ -113,7 +114,7 @@ func (a *App) gofmt(ctx context.Context, s *progress.Step) error {
 // goModules are the folders of our Go modules, without those that need the tree as long as
 // there is none.
 func (a *App) goModules(s *progress.Step) []string {
-	mods := []string{filepath.Join(a.WS.Root, "scripts")}
+	mods := []string{filepath.Join(a.WS.Root, "scripts"), filepath.Join(a.WS.Root, "test-integration", "promcheck")}
 	if !a.tree(nil).Exists() {
 		s.Sayf("test-integration and test-e2e need the tree (make apply): left out")
 		return mods
@@ -121,9 +122,9 @@ func (a *App) goModules(s *progress.Step) []string {
 	return append(mods, filepath.Join(a.WS.Root, "test-integration"), filepath.Join(a.WS.Root, "test-e2e"))
 }
 
-// moduleEnv keeps scripts/ out of the workspace, which names the tree's modules.
+// moduleEnv keeps what does not need the tree out of the workspace, which names its modules.
 func (a *App) moduleEnv(dir string) []string {
-	if filepath.Base(dir) == "scripts" {
+	if slices.Contains([]string{"scripts", "promcheck"}, filepath.Base(dir)) {
 		return []string{"GOWORK=off"}
 	}
 	return nil

@@ -1,5 +1,6 @@
 // Package driverguide runs what docs/driver-authors.md tells authors of CSI drivers to
-// write, beside the real external-provisioner, on a control plane without kubelets.
+// write, beside the real external-provisioner, on a control plane without kubelets. It also
+// asks the metrics of both what docs/monitoring asks, and tries what docs/operations.md says.
 //
 // Environment, which make test sets:
 //

@@ -63,15 +63,15 @@ func (g *guide) startDriver() (socket string, driver *apiservertest.Process) {
 	return socket, apiservertest.StartProcess(g.TContext.TContext, filepath.Join(variable(g.Cluster, "DRIVER_GUIDE"), "my-driver-race"), env, socket, filepath.Join(dir, "registration.sock"))
 }
 
-// startProvisioner starts external-provisioner with the flags of the manifest.
-func (g *guide) startProvisioner(socket string) {
+// startProvisioner starts external-provisioner with the flags of the manifest, and more.
+func (g *guide) startProvisioner(socket string, more ...string) {
 	g.Helper()
 	container := g.container("provisioner")
 	i := slices.IndexFunc(container.Args, func(a string) bool { return strings.HasPrefix(a, "--csi-address=") })
 	if i < 0 {
 		g.Fatalf("external-provisioner has no --csi-address: %q", container.Args)
 	}
-	args := append(slices.Clone(container.Args), "--kubeconfig="+g.kubeconfig())
+	args := append(append(slices.Clone(container.Args), "--kubeconfig="+g.kubeconfig()), more...)
 	args[i] = "--csi-address=" + socket
 	apiservertest.StartProcess(g.TContext.TContext, variable(g.Cluster, "CSI_PROVISIONER"), g.env(container), args...)
 }

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -44,24 +45,8 @@ func variable(c *clustertest.Cluster, name string) string {
 // DaemonSets would do.
 func apply(c *clustertest.Cluster) guide {
 	c.Helper()
-	text, err := os.ReadFile(filepath.Join(variable(c, "DRIVER_GUIDE"), "my-driver.yaml"))
-	c.ExpectNoError(err, "read the manifest")
+	create(c, filepath.Join(variable(c, "DRIVER_GUIDE"), "my-driver.yaml"))
 	g := guide{Cluster: c}
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text))
-	for {
-		object := &unstructured.Unstructured{}
-		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			c.Fatalf("decode the manifest: %v", err)
-		}
-		kind := object.GroupVersionKind()
-		mapping, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-		c.ExpectNoError(err, "find the resource")
-		_, err = c.Dynamic().Resource(mapping.Resource).Namespace(object.GetNamespace()).
-			Create(c, object, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
-		c.ExpectNoError(err, "create an object of the manifest")
-	}
 	list, err := c.Client().AppsV1().DaemonSets(metav1.NamespaceAll).List(c, metav1.ListOptions{})
 	c.ExpectNoError(err, "list DaemonSets")
 	if len(list.Items) != 1 {
@@ -71,6 +56,32 @@ func apply(c *clustertest.Cluster) guide {
 	g.createPod()
 	c.CreateNode(node, map[string]string{"topology.my-driver.example.com/node": node})
 	return g
+}
+
+// create creates the objects of a file, those without a namespace in that of the pods.
+func create(c *clustertest.Cluster, file string) {
+	c.Helper()
+	text, err := os.ReadFile(file)
+	c.ExpectNoError(err, "read the manifest")
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text))
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			c.Fatalf("decode %s: %v", file, err)
+		}
+		kind := object.GroupVersionKind()
+		mapping, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		c.ExpectNoError(err, "find the resource")
+		namespace := object.GetNamespace()
+		if namespace == "" && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			namespace = c.Namespace
+		}
+		_, err = c.Dynamic().Resource(mapping.Resource).Namespace(namespace).
+			Create(c, object, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+		c.ExpectNoError(err, "create an object of "+file)
+	}
 }
 
 // createPod creates the pod of the DaemonSet on the node.
