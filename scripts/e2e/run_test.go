@@ -66,4 +66,10 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
+	// One that the file has, and the program has not any more.
+	r := sampleRun(GateOff, false, nil)
+	r.all = r.all[:1]
+	if got, want := r.compare(r.chosen(true), []Result{{Name: "A [Ours]", Outcome: toolchain.Failed}}), []string{"B did not run"}; !slices.Equal(got, want) {
+		t.Errorf("B is gone: got %q, want %q", got, want)
+	}
 }

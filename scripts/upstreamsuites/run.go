@@ -21,11 +21,10 @@ type Runner struct {
 	Tree string
 	// Env is added to the environment: etcd has to be in PATH.
 	Env []string
+	// Workers is how many suites run side by side, nearly all of them with the gate off and on at
+	// once: most of their tests wait more than they compute.
+	Workers int
 }
-
-// workers is how many suites run side by side, nearly all of them with the gate off and on at
-// once: most of their tests wait more than they compute.
-const workers = 2
 
 // Compile compiles the suites.
 func (r Runner) Compile(ctx context.Context, suites []Suite, s *progress.Step) error {
@@ -40,7 +39,7 @@ func (r Runner) Compile(ctx context.Context, suites []Suite, s *progress.Step) e
 func (r Runner) Run(ctx context.Context, suites []Suite, s *progress.Step) ([]Result, error) {
 	results := make([]Result, len(suites))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(workers)
+	group.SetLimit(max(1, r.Workers))
 	for i, suite := range suites {
 		group.Go(func() error {
 			if ctx.Err() != nil {

@@ -126,8 +126,8 @@ func (a *App) integrationEnv() []string {
 	}
 }
 
-// sideBySide is how many tests of an integration suite run at the same time: more than
-// the machine has processors, because they wait more than they compute.
+// sideBySide is how many integration suites, and how many tests of each, run at the same time:
+// more than the machine has processors, because they wait more than they compute.
 var sideBySide = strconv.Itoa(runtime.NumCPU() + 1)
 
 // testIntegration runs ours, the longest one first, and beside them those of upstream's suites
@@ -137,12 +137,12 @@ func (a *App) testIntegration(ctx context.Context, s *progress.Step) error {
 	var group sync.WaitGroup
 	group.Go(func() {
 		var results []upstreamsuites.Result
-		if results, upstream = a.suiteRunner().Run(ctx, upstreamsuites.Quick, s); upstream == nil {
+		if results, upstream = a.suiteRunner(1).Run(ctx, upstreamsuites.Quick, s); upstream == nil {
 			upstream = upstreamsuites.Check(results)
 		}
 	})
 	ours := toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), a.integrationEnv(), s.Log, a.Out,
-		"-p", strconv.Itoa(2*runtime.NumCPU()), "-parallel", sideBySide, "-timeout", "40m", "./scheduling", "./...")
+		"-p", sideBySide, "-parallel", sideBySide, "-timeout", "40m", "./scheduling", "./...")
 	group.Wait()
 	return errors.Join(ours, upstream)
 }

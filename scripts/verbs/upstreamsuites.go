@@ -23,10 +23,10 @@ func (a *App) upstreamSuites(ctx context.Context, folder *regexp.Regexp) error {
 	return a.do(ctx, "upstream-suites", a.apply(
 		progress.Task{Name: "build etcd", Do: a.buildEtcd},
 		progress.Task{Name: "compile the suites", Do: func(ctx context.Context, s *progress.Step) error {
-			return a.suiteRunner().Compile(ctx, selected, s)
+			return a.suiteRunner(2).Compile(ctx, selected, s)
 		}},
 		progress.Task{Name: fmt.Sprintf("%d suites, gate off and on", len(selected)), Do: func(ctx context.Context, s *progress.Step) error {
-			results, err := a.suiteRunner().Run(ctx, selected, s)
+			results, err := a.suiteRunner(2).Run(ctx, selected, s)
 			if err != nil {
 				return err
 			}
@@ -35,8 +35,8 @@ func (a *App) upstreamSuites(ctx context.Context, folder *regexp.Regexp) error {
 	)...)
 }
 
-func (a *App) suiteRunner() upstreamsuites.Runner {
-	return upstreamsuites.Runner{Tree: a.WS.Tree(), Env: []string{a.binPath()}}
+func (a *App) suiteRunner(workers int) upstreamsuites.Runner {
+	return upstreamsuites.Runner{Tree: a.WS.Tree(), Env: []string{a.binPath()}, Workers: workers}
 }
 
 // keepResult prints a table, and leaves it in a file for CI.

@@ -76,7 +76,7 @@ func (tl *Timeline) besideRoom(places map[string]int, from, until time.Time) tim
 	wasFree := true
 	step := func(now time.Time) {
 		if wasFree && now.After(since) {
-			longest = max(longest, minTime(now, until).Sub(since))
+			longest = max(longest, now.Sub(since))
 		}
 	}
 	for _, c := range tl.changes {
@@ -85,25 +85,14 @@ func (tl *Timeline) besideRoom(places map[string]int, from, until time.Time) tim
 		}
 		used[c.node] += c.delta
 		if isFree := free(); isFree != wasFree {
-			at := maxTime(c.at, from)
+			at := c.at
+			if at.Before(from) {
+				at = from
+			}
 			step(at)
 			wasFree, since = isFree, at
 		}
 	}
 	step(until)
 	return longest
-}
-
-func minTime(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-func maxTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

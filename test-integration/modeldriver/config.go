@@ -68,9 +68,6 @@ type Config struct {
 	// numbers have changed. A driver without it leaves the annotation of another one
 	// as it is.
 	Confirming bool
-	// RefreshOnFailure publishes all segments after a volume for which there was no
-	// room, as external-provisioner does.
-	RefreshOnFailure bool
 	// VolumeDelay is the time between the creation of a volume and that of its
 	// PersistentVolume. The new free space may be published in between, as with
 	// external-provisioner.

@@ -150,12 +150,6 @@ func (d *Driver) Confirm(on bool) {
 	d.confirming.Store(on)
 }
 
-// Restart forgets what a provisioner remembers, as if it had been restarted.
-func (d *Driver) Restart() {
-	d.confirmer.restart()
-	d.Publish()
-}
-
 // install creates the objects of the driver.
 func (d *Driver) install(ctx context.Context) error {
 	driver := &storagev1.CSIDriver{

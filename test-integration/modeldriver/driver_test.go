@@ -214,7 +214,7 @@ func TestConfirmation(t *testing.T) {
 	f.expectReport([]int64{100})
 	f.claim("a", "10Gi")
 	f.expectReport([]int64{90}, "a")
-	f.driver.Restart()
+	f.driver.Confirm(true)
 	f.claim("b", "10Gi")
 	f.expectReport([]int64{80}, "a", "b")
 
@@ -230,25 +230,6 @@ func TestConfirmation(t *testing.T) {
 	f.claim("d", "10Gi")
 	// An API server would have dated c, which would be listed as a young volume.
 	f.expectReport([]int64{60}, "a", "b", "d")
-}
-
-// TestFailure: a volume for which there is no room has the class published again,
-// if the driver is like that.
-func TestFailure(t *testing.T) {
-	f := start(t, Config{RefreshDelay: time.Hour, RefreshOnFailure: true}, 100)
-	f.claim("a", "60Gi")
-	f.eventually(func() error {
-		if f.driver.Provisioned() == 0 {
-			return errors.New("no volume")
-		}
-		return nil
-	})
-	f.expectReport([]int64{100})
-	f.claim("b", "60Gi")
-	f.expectReport([]int64{40})
-	if n := f.driver.Failed(); n != 1 {
-		t.Errorf("%d volumes had no room, want 1", n)
-	}
 }
 
 // TestRecreated: the object of the same name is another one.
@@ -275,4 +256,19 @@ func TestVolumeDelay(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestFailure: a volume for which there is no room is counted, and takes none.
+func TestFailure(t *testing.T) {
+	f := start(t, Config{}, 100)
+	f.claim("a", "60Gi")
+	f.expectReport([]int64{40})
+	f.claim("b", "60Gi")
+	f.eventually(func() error {
+		if n := f.driver.Failed(); n != 1 {
+			return fmt.Errorf("%d volumes had no room, want 1", n)
+		}
+		return nil
+	})
+	f.expectReport([]int64{40})
 }

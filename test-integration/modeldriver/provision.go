@@ -49,9 +49,6 @@ func (d *Driver) provision(ctx context.Context, key string) error {
 			return err
 		}
 		d.failed.Add(1)
-		if d.config.RefreshOnFailure {
-			d.Publish()
-		}
 		return nil
 	}
 	d.confirmer.remember(object{class: storagehelpers.GetPersistentVolumeClaimClass(claim), segment: segment}, claim.UID)
