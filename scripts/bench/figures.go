@@ -43,7 +43,7 @@ func parse(text []byte) ([]*benchfmt.Result, error) {
 		}
 		results = append(results, result.Clone())
 		if first, cpu := results[0].GetConfig("cpu"), result.GetConfig("cpu"); cpu != first {
-			return nil, fmt.Errorf("results of two processors, %q (%s) and %q (%s): make bench without ONLY measures all again",
+			return nil, fmt.Errorf("results of two processors, %q (%s) and %q (%s): make bench measures all of a page again",
 				first, results[0].GetConfig("run"), cpu, result.GetConfig("run"))
 		}
 	}

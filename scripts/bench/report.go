@@ -2,13 +2,12 @@ package bench
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"text/template"
 
@@ -19,22 +18,20 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// Report is what the report says.
+// Report is a page with what some of the runs have measured.
 type Report struct {
-	// Raw is the file of the results. The report is beside it.
+	// Raw is the file of the results. The page is beside it, and its template has the same name.
 	Raw  string
 	Runs []Run
-	// Version is that of the release.
-	Version string
 	// Results are read from Raw.
 	Results []*benchfmt.Result
 }
 
-//go:embed report.md.tmpl
-var reportTemplate string
+//go:embed *.md.tmpl
+var templates embed.FS
 
-// Write reads Raw and writes the report, in Markdown and with a plot. It returns the names of
-// the files.
+// Write reads Raw and writes the page in Markdown, and a plot where there is something to plot. It returns
+// the names of the files.
 func (r Report) Write() ([]string, error) {
 	text, err := os.ReadFile(r.Raw)
 	if err != nil {
@@ -43,22 +40,27 @@ func (r Report) Write() ([]string, error) {
 	if r.Results, err = parse(text); err != nil {
 		return nil, err
 	}
-	t, err := template.New("report").Parse(reportTemplate)
+	name := strings.TrimSuffix(r.Raw, filepath.Ext(r.Raw))
+	t, err := template.ParseFS(templates, filepath.Base(name)+".md.tmpl")
 	if err != nil {
 		return nil, err
 	}
 	var page, plot bytes.Buffer
-	if err := errors.Join(t.Execute(&page, r), r.plot(&plot)); err != nil {
+	if err := t.Execute(&page, r); err != nil {
 		return nil, err
 	}
-	name := strings.TrimSuffix(r.Raw, filepath.Ext(r.Raw))
-	return []string{name + ".md", name + ".svg"}, errors.Join(
-		os.WriteFile(name+".md", page.Bytes(), 0o644), os.WriteFile(name+".svg", plot.Bytes(), 0o644))
+	files := []string{name + ".md"}
+	if err := os.WriteFile(files[0], page.Bytes(), 0o644); err != nil || !bytes.Contains(page.Bytes(), []byte(".svg)")) {
+		return files, err
+	}
+	files = append(files, name+".svg")
+	return files, errors.Join(r.plot(&plot), os.WriteFile(files[1], plot.Bytes(), 0o644))
 }
 
-// Machine is what has measured, in a few words. The report is written where the benchmarks ran.
-func (r Report) Machine() string {
-	return fmt.Sprintf("%s, %s, %d cores", runtime.Version(), r.Results[0].GetConfig("cpu"), runtime.NumCPU())
+// Measured is what has measured what, in a few words.
+func (r Report) Measured() string {
+	first := r.Results[0]
+	return fmt.Sprintf("%s, %s, %s, %s cores", first.GetConfig("version"), first.GetConfig("go"), first.GetConfig("cpu"), first.GetConfig("cores"))
 }
 
 // Commands are the commands of the runs.

@@ -66,43 +66,26 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestWrite makes a report from results of all that it has a table for.
-func TestWrite(t *testing.T) {
-	runs, err := Runs()
+// writePage writes a page from results with these names and values, and returns the files.
+func writePage(t *testing.T, name string, results [][2]string) (page, plot string) {
+	t.Helper()
+	text := "version: v1\ngo: go1\ncores: 2\ncpu: Some Processor\n"
+	for _, result := range results {
+		text += fmt.Sprintf("Benchmark%s-2 \t 1 \t %s\n", result[0], result[1])
+	}
+	runs := []Run{{Name: "all", Bench: "^BenchmarkX$"}}
+	raw := filepath.Join(t.TempDir(), name+".txt")
+	if err := (Results{"all": []byte(text)}).Save(raw, runs); err != nil {
+		t.Fatal(err)
+	}
+	files, err := Report{Raw: raw, Runs: runs}.Write()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var text strings.Builder
-	line := func(name, values string) { fmt.Fprintf(&text, "Benchmark%s-2 \t 1 \t %s\n", name, values) }
-	for _, scheduler := range []string{"upstream", "gate-off", "gate-on"} {
-		line("FindPodVolumesCapacity/nodes=100/claims=1/updates=0/scheduler="+scheduler, "10 ns/op 5 allocs/op")
-		line("FindPodVolumesCapacity/nodes=1000/claims=1/updates=0/scheduler="+scheduler, "90 ns/op 5 allocs/op")
+	page = read(t, files[0])
+	if len(files) > 1 {
+		plot = read(t, files[1])
 	}
-	for _, on := range []string{"true", "false"} {
-		line("WorstCases/claims=64/pools=256/objects=1/classes=1/CSIStorageCapacityV2="+on, "10 ns/op 3 check-ns/op")
-		line("CapacityUpdate/index="+on, "10 ns/op 3 stored-B/object")
-		line("Churn/kills="+on+"/policy=Object", "1 failed-provisions 2 wait-s 3 pods-left")
-	}
-	line("CapacityLookup/topology=host/nodes=5000/classes=1/walk", "10 ns/op")
-	line("CapacityLookup/topology=host/nodes=5000/classes=1/index", "10 ns/op")
-	line("GetPodVolumeClaimsOfOneClass", "10 ns/op")
-	for _, kind := range []string{"/500Nodes_untracked", "/500Nodes_unchecked", "/500Nodes_gateoff", "/500Nodes_gateon", "Object/500Nodes_object"} {
-		line("PerfScheduling/DynamicProvisioning"+kind, "10 SchedulingThroughput/Average")
-	}
-	for _, policy := range []string{"upstream", "Object", "InFlight", "confirmed"} {
-		for _, room := range []string{"plenty", "tight"} {
-			line("Drain/storage=node/capacity=changing/room="+room+"/delay=1s/policy="+policy, "1 drain-s 2 failed-provisions 3 pods-left 4 pods/s")
-		}
-	}
-	raw := filepath.Join(t.TempDir(), "scheduler.txt")
-	if err := (Results{runs[0].Name: []byte(text.String())}).Save(raw, runs); err != nil {
-		t.Fatal(err)
-	}
-	files, err := Report{Raw: raw, Runs: runs, Version: "v1"}.Write()
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, plot := read(t, files[0]), read(t, files[1])
 	cells := 0
 	for row := range strings.Lines(page) {
 		n := strings.Count(row, "|")
@@ -113,13 +96,59 @@ func TestWrite(t *testing.T) {
 			cells = 0
 		}
 	}
-	for _, want := range []string{"| node | changing | 1s | 4 | 4 | 1.00 |", "    go test -tags "} {
+	for _, want := range []string{"v1, go1, Some Processor, 2 cores", "    go test -tags "} {
 		if !strings.Contains(page, want) {
-			t.Errorf("the report lacks %q:\n%s", want, page)
+			t.Errorf("the page lacks %q:\n%s", want, page)
 		}
 	}
-	if !strings.Contains(plot, "<svg") {
+	return page, plot
+}
+
+// TestWriteScheduler makes the page from results of all that it has a table for.
+func TestWriteScheduler(t *testing.T) {
+	var all [][2]string
+	for _, scheduler := range []string{"upstream", "gate-off", "gate-on"} {
+		all = append(all, [2]string{"FindPodVolumesCapacity/nodes=100/claims=1/updates=0/scheduler=" + scheduler, "10 ns/op 5 allocs/op"},
+			[2]string{"FindPodVolumesCapacity/nodes=1000/claims=1/updates=0/scheduler=" + scheduler, "90 ns/op 5 allocs/op"})
+	}
+	for _, on := range []string{"true", "false"} {
+		all = append(all, [2]string{"WorstCases/claims=64/pools=256/objects=1/classes=1/CSIStorageCapacityV2=" + on, "10 ns/op 3 check-ns/op"},
+			[2]string{"CapacityUpdate/index=" + on, "10 ns/op 3 stored-B/object"})
+	}
+	all = append(all, [2]string{"CapacityLookup/topology=host/nodes=5000/classes=1/walk", "10 ns/op"},
+		[2]string{"CapacityLookup/topology=host/nodes=5000/classes=1/index", "10 ns/op"}, [2]string{"GetPodVolumeClaimsOfOneClass", "10 ns/op"})
+	for _, kind := range []string{"/500Nodes_untracked", "/500Nodes_unchecked", "/500Nodes_gateon", "Object/500Nodes_object"} {
+		all = append(all, [2]string{"PerfScheduling/DynamicProvisioning" + kind, "10 SchedulingThroughput/Average"})
+	}
+	if _, plot := writePage(t, "scheduler", all); !strings.Contains(plot, "<svg") {
 		t.Errorf("the plot is no SVG:\n%.200s", plot)
+	}
+}
+
+// TestWriteQueue does the same for the other page.
+func TestWriteQueue(t *testing.T) {
+	all := [][2]string{{"Churn/kills=true/policy=Object", "1 failed-provisions 2 wait-s 3 pods-left"}}
+	for _, policy := range []string{"upstream", "Object", "InFlight", "confirmed"} {
+		for _, room := range []string{"plenty", "tight"} {
+			all = append(all, [2]string{"Drain/storage=node/capacity=changing/room=" + room + "/delay=1s/policy=" + policy, "1 drain-s 2 failed-provisions 3 pods-left 4 pods/s"})
+		}
+	}
+	page, plot := writePage(t, "queue", all)
+	if want := "| node | changing | 1s | 4 | 4 | 1.00 |"; !strings.Contains(page, want) || plot != "" {
+		t.Errorf("want %q and no plot (%q):\n%s", want, plot, page)
+	}
+}
+
+// TestPages checks that each run is for a page that there is.
+func TestPages(t *testing.T) {
+	runs, err := Runs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range runs {
+		if _, err := templates.Open(run.Page + ".md.tmpl"); err != nil {
+			t.Errorf("%s: %v", run.Name, err)
+		}
 	}
 }
 

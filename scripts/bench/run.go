@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"runtime"
 	"slices"
 
 	"sigs.k8s.io/yaml"
@@ -18,8 +19,8 @@ import (
 
 // Run is one call of go test.
 type Run struct {
-	// Name says what is measured.
-	Name string
+	// Name says what is measured, Page on which page it is.
+	Name, Page string
 	// In is the project whose tree has the Package, or the folder of ours.
 	In, Package string
 	// Bench selects the benchmarks.
@@ -48,9 +49,9 @@ func (r Run) args() []string {
 // between the parts of a line do so on lines of their own.
 var resultLine = regexp.MustCompile(`(?m)^(goos|goarch|pkg|cpu): .*$|^Benchmark\S+\s+\d+\s.*/.*$`)
 
-// Measure runs r in dir and returns its results, in the format that benchstat reads. None
+// Measure runs r in dir and returns the results of this version, in the format that benchstat reads. None
 // is an error.
-func (r Run) Measure(ctx context.Context, dir string, env []string, log io.Writer) ([]byte, error) {
+func (r Run) Measure(ctx context.Context, version, dir string, env []string, log io.Writer) ([]byte, error) {
 	var out bytes.Buffer
 	for range max(r.Repeat, 1) {
 		err := run.Cmd{Dir: dir, Env: append(toolchain.Env(), env...), Log: io.MultiWriter(log, &out), Name: "go", Args: r.args()}.Run(ctx)
@@ -62,5 +63,6 @@ func (r Run) Measure(ctx context.Context, dir string, env []string, log io.Write
 	if !slices.ContainsFunc(lines, func(line []byte) bool { return bytes.HasPrefix(line, []byte("Benchmark")) }) {
 		return nil, fmt.Errorf("%s has no result of a benchmark that matches %s", r.Package, r.Bench)
 	}
-	return append(bytes.Join(lines, []byte("\n")), '\n'), nil
+	head := fmt.Sprintf("version: %s\ngo: %s\ncores: %d\n", version, runtime.Version(), runtime.NumCPU())
+	return slices.Concat([]byte(head), bytes.Join(lines, []byte("\n")), []byte("\n")), nil
 }

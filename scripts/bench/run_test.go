@@ -21,12 +21,12 @@ func TestMeasure(t *testing.T) {
 		}
 	}
 	run := Run{Name: "x", Package: ".", Bench: "^BenchmarkX$", Args: []string{"-benchtime", "1x"}}
-	measured, err := run.Measure(t.Context(), dir, nil, io.Discard)
-	if err != nil || !strings.Contains(string(measured), "\nBenchmarkX") {
+	measured, err := run.Measure(t.Context(), "v1", dir, nil, io.Discard)
+	if err != nil || !strings.HasPrefix(string(measured), "version: v1\ngo: go1.") || !strings.Contains(string(measured), "\nBenchmarkX") {
 		t.Errorf("measured %q, error %v", measured, err)
 	}
 	run.Bench = "^BenchmarkRenamed$"
-	if measured, err := run.Measure(t.Context(), dir, nil, io.Discard); err == nil || !strings.Contains(err.Error(), run.Bench) {
+	if measured, err := run.Measure(t.Context(), "v1", dir, nil, io.Discard); err == nil || !strings.Contains(err.Error(), run.Bench) {
 		t.Errorf("no benchmark matches: measured %q, error %v, want one that names the pattern", measured, err)
 	}
 }
