@@ -26,18 +26,18 @@ func (a *App) buildSpecs(ctx context.Context, s *progress.Step) error {
 	if err := tools.Build(ctx, a.WS, s, tools.Specs...); err != nil {
 		return err
 	}
-	e2e := filepath.Join(a.WS.Root, "test-e2e")
+	dir := filepath.Join(a.WS.Root, "test-e2e")
 	packages := []string{}
 	for _, name := range mockPrograms {
 		packages = append(packages, "./mock/"+name)
 	}
-	if err := toolchain.Build(ctx, e2e, a.WS.Components(), s.Log, packages...); err != nil {
+	if err := toolchain.Build(ctx, dir, a.WS.Components(), s.Log, packages...); err != nil {
 		return err
 	}
 	if err := toolchain.Build(ctx, a.WS.Tree(), a.WS.Components(), s.Log, "./test/images/agnhost"); err != nil {
 		return err
 	}
-	return toolchain.BuildTest(ctx, e2e, filepath.Join(a.WS.Components(), specProgram), s.Log, "./suite")
+	return toolchain.BuildTest(ctx, dir, filepath.Join(a.WS.Components(), specProgram), s.Log, "./suite")
 }
 
 // specImages are images under the names that upstream's specs ask for. The provisioner
