@@ -47,7 +47,8 @@ func (rel *Release) packArchive(ctx context.Context, src source, a archive, s *p
 		t[path.Join(a.top, f)] = pack.Member{Mode: fs.ModeDir | 0o755}
 	}
 	bin := path.Join(a.top, a.bin)
-	for _, name := range a.programs() {
+	for _, pkg := range a.packages {
+		name := path.Base(pkg)
 		if err := t.AddFile(path.Join(bin, name), filepath.Join(rel.ws.Components(), name), pack.Program); err != nil {
 			return err
 		}

@@ -63,7 +63,7 @@ func listing(t *testing.T, path string) string {
 	t.Helper()
 	var out []string
 	err := readTarGz(path, func(h *tar.Header, _ io.Reader) error {
-		if h.Typeflag != tar.TypeXGlobalHeader && (h.Uid != 0 || h.Gid != 0 || strings.Trim(h.Uname+h.Gname, "root") != "" || !h.ModTime.Equal(date)) {
+		if h.Typeflag != tar.TypeXGlobalHeader && (h.Uid != 0 || h.Gid != 0 || h.Uname != h.Gname || h.Uname != "" && h.Uname != "root" || !h.ModTime.Equal(date)) {
 			t.Errorf("%s: owner %d:%d %s:%s, date %s", h.Name, h.Uid, h.Gid, h.Uname, h.Gname, h.ModTime)
 		}
 		out = append(out, fmt.Sprintf("%s %o", h.Name, h.Mode))
