@@ -27,11 +27,11 @@ type product struct {
 	check func(ctx context.Context, tree string) error
 	// variables of the programs that the linker sets, in the form package.name=value.
 	variables func(Stamp) []string
-	archives  []archive
+	archives  []bundle
 }
 
-// archive is a tarball with programs.
-type archive struct {
+// bundle is a tarball with programs.
+type bundle struct {
 	name string // of the file, without the platform
 	top  string // folder of everything in it
 	bin  string // folder of the programs, below top; empty: top
