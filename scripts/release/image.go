@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"capacityv2.internal/scripts/archive"
+	"capacityv2.internal/scripts/progress"
 )
 
 // imageRegistry is what upstream's images are tagged for.
@@ -71,6 +72,13 @@ func (i imageSource) pack(ctx context.Context, v Version, bin, base, file string
 	if i.onBase {
 		if image.Base, err = tarball.ImageFromPath(base, nil); err != nil {
 			return "", "", fmt.Errorf("base image of %s: %w", i.program, err)
+		}
+		config, err := image.Base.ConfigFile()
+		if err != nil {
+			return "", "", fmt.Errorf("base image of %s: %w", i.program, err)
+		}
+		if found := config.OS + "/" + config.Architecture; found != platform {
+			return "", "", progress.Refuse("the base image of "+i.program+" is for "+found, "one for "+platform, "docker pull --platform="+platform)
 		}
 	} else {
 		t.AddBytes("etc/passwd", []byte(passwd))

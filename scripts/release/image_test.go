@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
 	"capacityv2.internal/scripts/archive"
+	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -53,7 +54,7 @@ func TestImage(t *testing.T) {
 			t.Errorf("no image of %s", name)
 			continue
 		}
-		base := writeBase(t)
+		base := writeBase(t, runtime.GOARCH)
 		var made []string
 		for range 2 {
 			file := filepath.Join(t.TempDir(), "image.tar")
@@ -83,8 +84,17 @@ func TestImage(t *testing.T) {
 	}
 }
 
+func TestBaseOfAnotherArchitecture(t *testing.T) {
+	bin := t.TempDir()
+	write(t, filepath.Join(bin, kubeProxy), "")
+	_, _, err := allImages()[kubeProxy].pack(t.Context(), Version{"v1.37.2", 1}, bin, writeBase(t, "s390x"), filepath.Join(t.TempDir(), "image.tar"), date)
+	if !progress.IsRefusal(err) || !strings.Contains(err.Error(), "is for linux/s390x") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // writeBase writes a base image of one layer.
-func writeBase(t *testing.T) string {
+func writeBase(t *testing.T, arch string) string {
 	t.Helper()
 	nft := archive.Tree{}
 	nft.AddBytes("usr/sbin/nft", nil)
@@ -94,7 +104,7 @@ func writeBase(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := (archive.Image{Reference: "example.com/base:1", OS: "linux", Arch: runtime.GOARCH, Created: date, Files: nft}).Write(t.Context(), f); err != nil {
+	if _, err := (archive.Image{Reference: "example.com/base:1", OS: "linux", Arch: arch, Created: date, Files: nft}).Write(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}
 	return file
