@@ -17,7 +17,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"capacityv2.internal/scripts/pack"
+	"capacityv2.internal/scripts/archive"
 )
 
 // Image is a container image that every node gets, beside the one of pause.
@@ -39,9 +39,9 @@ type Image struct {
 
 // write writes the image into a file.
 func (i Image) write(ctx context.Context, file string) (err error) {
-	files := pack.Tree{}
+	files := archive.Tree{}
 	for at, program := range i.Files {
-		if err := files.AddFile(at, program, pack.Program); err != nil {
+		if err := files.AddFile(at, program, archive.Program); err != nil {
 			return fmt.Errorf("image %s: %w", i.Reference, err)
 		}
 	}
@@ -53,7 +53,7 @@ func (i Image) write(ctx context.Context, file string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	_, err = pack.Image{
+	_, err = archive.Image{
 		Reference: i.Reference, OS: "linux", Arch: runtime.GOARCH, Created: time.Unix(0, 0).UTC(), Files: files,
 		Config: v1.Config{Entrypoint: i.Entrypoint, Cmd: i.Command, User: cmp.Or(i.user, "0:0"), Env: []string{"PATH=/bin"}},
 	}.Write(ctx, f)

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/zip"
 
+	"capacityv2.internal/scripts/archive"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/pack"
 )
 
 // goModName is the file that makes a folder a module.
@@ -42,7 +42,7 @@ func readSource(ctx context.Context, repo gitrepo.Repo, folder, tmp string) (sou
 	}
 	defer f.Close()
 	var files source
-	err = pack.EachMember(f, func(h *tar.Header, r io.Reader) error {
+	err = archive.EachMember(f, func(h *tar.Header, r io.Reader) error {
 		if h.Typeflag != tar.TypeReg {
 			return nil // a module has no links and no folders
 		}

@@ -8,7 +8,7 @@ import (
 	"path"
 	"path/filepath"
 
-	"capacityv2.internal/scripts/pack"
+	"capacityv2.internal/scripts/archive"
 	"capacityv2.internal/scripts/progress"
 )
 
@@ -36,19 +36,20 @@ func (rel *Release) packPrograms(ctx context.Context, s *progress.Step) error {
 	return err
 }
 
-func (rel *Release) packArchive(ctx context.Context, src source, a archive, s *progress.Step) error {
-	t := pack.Tree{}
+func (rel *Release) packArchive(ctx context.Context, src source, a bundle, s *progress.Step) error {
+	t := archive.Tree{}
 	if a.full {
 		if err := rel.addCommon(ctx, t, a.top, src, s); err != nil {
 			return err
 		}
 	}
 	for _, f := range a.folders {
-		t[path.Join(a.top, f)] = pack.Member{Mode: fs.ModeDir | 0o755}
+		t[path.Join(a.top, f)] = archive.Member{Mode: fs.ModeDir | 0o755}
 	}
 	bin := path.Join(a.top, a.bin)
-	for _, name := range a.programs() {
-		if err := t.AddFile(path.Join(bin, name), filepath.Join(rel.ws.Components(), name), pack.Program); err != nil {
+	for _, pkg := range a.packages {
+		name := path.Base(pkg)
+		if err := t.AddFile(path.Join(bin, name), filepath.Join(rel.ws.Components(), name), archive.Program); err != nil {
 			return err
 		}
 	}
@@ -67,7 +68,7 @@ func (rel *Release) packArchive(ctx context.Context, src source, a archive, s *p
 			return fmt.Errorf("image of %s: %w", i.program, err)
 		}
 		rel.in.images[reference] = digest
-		if err := t.AddFile(path.Join(bin, i.program+".tar"), file, pack.File); err != nil {
+		if err := t.AddFile(path.Join(bin, i.program+".tar"), file, archive.File); err != nil {
 			return err
 		}
 		t.AddBytes(path.Join(bin, i.program+".docker_tag"), []byte(src.stamp.Version.ImageTag()+"\n"))
@@ -79,7 +80,7 @@ func (rel *Release) packArchive(ctx context.Context, src source, a archive, s *p
 
 // addCommon adds what full archives share: the licences of what is linked into the programs, the
 // version and the patched source.
-func (rel *Release) addCommon(ctx context.Context, t pack.Tree, top string, src source, s *progress.Step) error {
+func (rel *Release) addCommon(ctx context.Context, t archive.Tree, top string, src source, s *progress.Step) error {
 	var lists [][]module
 	for _, p := range rel.in.programs {
 		if p.source == src.project.Name {
@@ -90,5 +91,5 @@ func (rel *Release) addCommon(ctx context.Context, t pack.Tree, top string, src 
 		return err
 	}
 	t.AddBytes(path.Join(top, "version"), []byte(src.stamp.Version.String()+"\n"))
-	return t.AddFile(path.Join(top, src.tarball()), filepath.Join(rel.out, src.tarball()), pack.File)
+	return t.AddFile(path.Join(top, src.tarball()), filepath.Join(rel.out, src.tarball()), archive.File)
 }

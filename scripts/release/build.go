@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"debug/buildinfo"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -28,13 +29,13 @@ func BuildComponents(ctx context.Context, ws workspace.Workspace, project string
 
 // Build is [BuildComponents] for any tree and stamp.
 func Build(ctx context.Context, tree string, stamp Stamp, log io.Writer, out string, programs ...string) error {
-	var packages []string
+	known := packages(stamp.Project)
+	var build []string
 	for _, name := range programs {
-		pkg, err := packageOf(stamp.Project, name)
-		if err != nil {
-			return err
+		if known[name] == "" {
+			return fmt.Errorf("%s is not a program of the %s release", name, stamp.Project)
 		}
-		packages = append(packages, pkg)
+		build = append(build, known[name])
 		// The go command overwrites programs only, not what a broken copy left.
 		path := filepath.Join(out, name)
 		if _, err := buildinfo.ReadFile(path); err != nil {
@@ -43,5 +44,5 @@ func Build(ctx context.Context, tree string, stamp Stamp, log io.Writer, out str
 			}
 		}
 	}
-	return toolchain.BuildFor(ctx, tree, out, stamp.Ldflags(), nil, log, packages...)
+	return toolchain.BuildFor(ctx, tree, out, stamp.Ldflags(), nil, log, build...)
 }

@@ -12,7 +12,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
-	"capacityv2.internal/scripts/pack"
+	"capacityv2.internal/scripts/archive"
+	"capacityv2.internal/scripts/progress"
 )
 
 // imageRegistry is what upstream's images are tagged for.
@@ -45,9 +46,9 @@ const (
 // pack writes an image into a file, with programs of bin. It returns its name and its ID, which is
 // the digest of its configuration. base is the tarball of a base image, if the image needs one.
 func (i imageSource) pack(ctx context.Context, v Version, bin, base, file string, date time.Time) (reference, digest string, err error) {
-	t := pack.Tree{}
+	t := archive.Tree{}
 	for at, program := range i.files {
-		if err := t.AddFile(at, filepath.Join(bin, program), pack.Program); err != nil {
+		if err := t.AddFile(at, filepath.Join(bin, program), archive.Program); err != nil {
 			return "", "", err
 		}
 		if program == i.program {
@@ -56,7 +57,7 @@ func (i imageSource) pack(ctx context.Context, v Version, bin, base, file string
 			t[at] = m
 		}
 	}
-	image := pack.Image{
+	image := archive.Image{
 		Reference: i.repository + ":" + v.ImageTag(), OS: "linux", Arch: runtime.GOARCH, Created: date, CreatedBy: i.program + " " + v.String(), Files: t,
 		Config: v1.Config{
 			Entrypoint: []string{i.entrypoint},
@@ -71,6 +72,13 @@ func (i imageSource) pack(ctx context.Context, v Version, bin, base, file string
 	if i.onBase {
 		if image.Base, err = tarball.ImageFromPath(base, nil); err != nil {
 			return "", "", fmt.Errorf("base image of %s: %w", i.program, err)
+		}
+		config, err := image.Base.ConfigFile()
+		if err != nil {
+			return "", "", fmt.Errorf("base image of %s: %w", i.program, err)
+		}
+		if found := config.OS + "/" + config.Architecture; found != platform {
+			return "", "", progress.Refuse("the base image of "+i.program+" is for "+found, "one for "+platform, "docker pull --platform="+platform)
 		}
 	} else {
 		t.AddBytes("etc/passwd", []byte(passwd))

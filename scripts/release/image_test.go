@@ -15,7 +15,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
-	"capacityv2.internal/scripts/pack"
+	"capacityv2.internal/scripts/archive"
+	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -53,7 +54,7 @@ func TestImage(t *testing.T) {
 			t.Errorf("no image of %s", name)
 			continue
 		}
-		base := writeBase(t)
+		base := writeBase(t, runtime.GOARCH)
 		var made []string
 		for range 2 {
 			file := filepath.Join(t.TempDir(), "image.tar")
@@ -83,10 +84,19 @@ func TestImage(t *testing.T) {
 	}
 }
 
+func TestBaseOfAnotherArchitecture(t *testing.T) {
+	bin := t.TempDir()
+	write(t, filepath.Join(bin, kubeProxy), "")
+	_, _, err := allImages()[kubeProxy].pack(t.Context(), Version{"v1.37.2", 1}, bin, writeBase(t, "s390x"), filepath.Join(t.TempDir(), "image.tar"), date)
+	if !progress.IsRefusal(err) || !strings.Contains(err.Error(), "is for linux/s390x") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // writeBase writes a base image of one layer.
-func writeBase(t *testing.T) string {
+func writeBase(t *testing.T, arch string) string {
 	t.Helper()
-	nft := pack.Tree{}
+	nft := archive.Tree{}
 	nft.AddBytes("usr/sbin/nft", nil)
 	file := filepath.Join(t.TempDir(), "base.tar")
 	f, err := os.Create(file)
@@ -94,7 +104,7 @@ func writeBase(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := (pack.Image{Reference: "example.com/base:1", OS: "linux", Arch: runtime.GOARCH, Created: date, Files: nft}).Write(t.Context(), f); err != nil {
+	if _, err := (archive.Image{Reference: "example.com/base:1", OS: "linux", Arch: arch, Created: date, Files: nft}).Write(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}
 	return file
@@ -131,11 +141,11 @@ func readImage(t *testing.T, path, id string, onBase bool) (programs, capable, e
 	}
 	defer r.Close()
 	found, with := map[string]bool{}, map[string]bool{}
-	err = pack.EachMember(r, func(h *tar.Header, _ io.Reader) error {
+	err = archive.EachMember(r, func(h *tar.Header, _ io.Reader) error {
 		if strings.HasPrefix(h.Name, "tmp") && h.FileInfo().Mode() != fs.ModeDir|fs.ModeSticky|0o777 {
 			t.Errorf("tmp has the mode %v", h.FileInfo().Mode())
 		}
-		if h.Typeflag == tar.TypeReg && h.Mode == int64(pack.Program) {
+		if h.Typeflag == tar.TypeReg && h.Mode == int64(archive.Program) {
 			found[h.Name] = true
 		}
 		switch h.PAXRecords["SCHILY.xattr.security.capability"] {

@@ -47,23 +47,15 @@ type program struct {
 
 // readInputs reads the sources: every project, patched.
 func readInputs(ctx context.Context, ws workspace.Workspace, o Options, s *progress.Step) (inputs, error) {
-	main, err := ws.Project(workspace.Kubernetes)
+	in := inputs{images: map[string]string{}}
+	projects, err := ws.Projects()
 	if err != nil {
-		return inputs{}, err
+		return in, err
 	}
-	stamp, err := ReadStamp(ctx, ws, main)
-	if err != nil {
-		return inputs{}, err
-	}
-	in := inputs{version: stamp.Version, date: stamp.Date, images: map[string]string{}}
 	if o.ProxyBase != "" {
 		if in.proxyBase, err = sum(o.ProxyBase); err != nil {
 			return in, fmt.Errorf("base image of %s: %w", kubeProxy, err)
 		}
-	}
-	projects, err := ws.Projects()
-	if err != nil {
-		return in, err
 	}
 	for _, p := range projects {
 		if o.CheckTree != nil {
@@ -76,6 +68,9 @@ func readInputs(ctx context.Context, ws workspace.Workspace, o Options, s *progr
 			return in, err
 		}
 		in.sources = append(in.sources, src)
+		if p.Name == workspace.Kubernetes {
+			in.version, in.date = src.stamp.Version, src.stamp.Date
+		}
 		s.Sayf("%s %s: commit %.12s, %d patches", p.Title, src.stamp.Version, src.stamp.Commit, len(src.patches))
 	}
 	return in, nil

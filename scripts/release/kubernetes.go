@@ -31,7 +31,7 @@ var (
 var kubernetes = product{
 	check:     checkTargets,
 	variables: kubernetesVariables,
-	archives: []archive{
+	archives: []bundle{
 		{name: "kubernetes-client", top: "kubernetes", bin: "client/bin", packages: clientTargets},
 		{name: "kubernetes-node", top: "kubernetes", bin: "node/bin", packages: slices.Concat(nodeTargets, clientTargets), full: true},
 		{

@@ -14,11 +14,11 @@ import (
 
 	"github.com/klauspost/pgzip"
 
-	"capacityv2.internal/scripts/pack"
+	"capacityv2.internal/scripts/archive"
 )
 
 // writeTarGz writes t into a file.
-func writeTarGz(ctx context.Context, t pack.Tree, path string, date time.Time) error {
+func writeTarGz(ctx context.Context, t archive.Tree, path string, date time.Time) error {
 	return writeGz(path, func(w io.Writer) error { return t.WriteTar(ctx, w, date) })
 }
 
@@ -56,7 +56,7 @@ func readTarGz(path string, f func(*tar.Header, io.Reader) error) error {
 	if err != nil {
 		return err
 	}
-	return pack.EachMember(z, f)
+	return archive.EachMember(z, f)
 }
 
 // sum returns the SHA-256 of a file in hex.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"capacityv2.internal/scripts/pack"
+	"capacityv2.internal/scripts/archive"
 )
 
 var date = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -20,7 +20,7 @@ func TestTarballHasNothingOfTheMachine(t *testing.T) {
 	var sums []string
 	for i, perm := range []fs.FileMode{0o600, 0o777} {
 		src, out := t.TempDir(), t.TempDir()
-		content := pack.Tree{}
+		content := archive.Tree{}
 		for _, n := range []string{"b", "a/c", "a/b"} {
 			write(t, filepath.Join(src, n), n)
 			at := filepath.Join(src, n)
@@ -35,7 +35,7 @@ func TestTarballHasNothingOfTheMachine(t *testing.T) {
 		if err := content.AddFolder("kubernetes/x", src); err != nil {
 			t.Fatal(err)
 		}
-		if err := content.AddFile("kubernetes/program", filepath.Join(src, "b"), pack.Program); err != nil {
+		if err := content.AddFile("kubernetes/program", filepath.Join(src, "b"), archive.Program); err != nil {
 			t.Fatal(err)
 		}
 		// More than one gzip block.
@@ -63,7 +63,7 @@ func listing(t *testing.T, path string) string {
 	t.Helper()
 	var out []string
 	err := readTarGz(path, func(h *tar.Header, _ io.Reader) error {
-		if h.Typeflag != tar.TypeXGlobalHeader && (h.Uid != 0 || h.Gid != 0 || strings.Trim(h.Uname+h.Gname, "root") != "" || !h.ModTime.Equal(date)) {
+		if h.Typeflag != tar.TypeXGlobalHeader && (h.Uid != 0 || h.Gid != 0 || h.Uname != h.Gname || h.Uname != "" && h.Uname != "root" || !h.ModTime.Equal(date)) {
 			t.Errorf("%s: owner %d:%d %s:%s, date %s", h.Name, h.Uid, h.Gid, h.Uname, h.Gname, h.ModTime)
 		}
 		out = append(out, fmt.Sprintf("%s %o", h.Name, h.Mode))

@@ -2,10 +2,8 @@ package release
 
 import (
 	"context"
-	"fmt"
 	"path"
 	"runtime"
-	"slices"
 
 	"capacityv2.internal/scripts/workspace"
 )
@@ -29,11 +27,11 @@ type product struct {
 	check func(ctx context.Context, tree string) error
 	// variables of the programs that the linker sets, in the form package.name=value.
 	variables func(Stamp) []string
-	archives  []archive
+	archives  []bundle
 }
 
-// archive is a tarball with programs.
-type archive struct {
+// bundle is a tarball with programs.
+type bundle struct {
 	name string // of the file, without the platform
 	top  string // folder of everything in it
 	bin  string // folder of the programs, below top; empty: top
@@ -46,31 +44,15 @@ type archive struct {
 }
 
 // Programs returns the sorted names of what is built from a project.
-func Programs(project string) []string {
-	var all []string
-	for _, a := range products[project].archives {
-		all = append(all, a.programs()...)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
+func Programs(project string) []string { return sortedKeys(packages(project)) }
 
-func (a archive) programs() []string {
-	var names []string
-	for _, pkg := range a.packages {
-		names = append(names, path.Base(pkg))
-	}
-	return names
-}
-
-// packageOf returns the package of a project's program, relative to the tree.
-func packageOf(project, program string) (string, error) {
+// packages maps the programs of a project to their packages, relative to the tree.
+func packages(project string) map[string]string {
+	all := map[string]string{}
 	for _, a := range products[project].archives {
 		for _, pkg := range a.packages {
-			if path.Base(pkg) == program {
-				return "./" + pkg, nil
-			}
+			all[path.Base(pkg)] = "./" + pkg
 		}
 	}
-	return "", fmt.Errorf("%s is not a program of the %s release", program, project)
+	return all
 }

@@ -7,23 +7,26 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/in-toto/in-toto-golang/in_toto/slsa_provenance/common"
-	slsa "github.com/in-toto/in-toto-golang/in_toto/slsa_provenance/v1"
-
 	"capacityv2.internal/scripts/toolchain"
 )
 
 const provenanceName = "provenance.intoto.json"
 
 // statement is an in-toto statement v1 with an SLSA provenance v1. The signature of the sums covers
-// it. The official Go type is protobuf, whose JSON is not byte-stable.
+// it. The official Go types are protobuf, whose JSON is not byte-stable.
 type statement struct {
-	Type          string                    `json:"_type"`
-	Subject       []slsa.ResourceDescriptor `json:"subject"`
-	PredicateType string                    `json:"predicateType"`
+	Type          string     `json:"_type"`
+	Subject       []resource `json:"subject"`
+	PredicateType string     `json:"predicateType"`
 	// Predicate has no times and no invocation: they would differ between two builds of the
 	// same inputs.
-	Predicate slsa.ProvenancePredicate `json:"predicate"`
+	Predicate map[string]any `json:"predicate"`
+}
+
+type resource struct {
+	Name   string            `json:"name,omitempty"`
+	URI    string            `json:"uri,omitempty"`
+	Digest map[string]string `json:"digest,omitempty"`
 }
 
 // builder is the builder's ID: this tooling, on a machine that nobody vouches for.
@@ -33,23 +36,23 @@ const builder = "https://capacityv2.internal/scripts/release@local"
 // modules of the bases, the modules that are compiled in, and of each source the
 // base's and the patched tree, and the patches.
 func newProvenance(in inputs, sums map[string]string) ([]byte, error) {
-	s := statement{Type: "https://in-toto.io/Statement/v1", PredicateType: slsa.PredicateSLSAProvenance}
+	s := statement{Type: "https://in-toto.io/Statement/v1", PredicateType: "https://slsa.dev/provenance/v1"}
 	for _, name := range sortedKeys(sums) {
-		s.Subject = append(s.Subject, resource(name, "sha256", sums[name]))
+		s.Subject = append(s.Subject, newResource(name, "sha256", sums[name]))
 	}
 	bases, ldflags := map[string]string{}, map[string]string{}
-	var materials []slsa.ResourceDescriptor
+	var materials []resource
 	for _, m := range in.modules() {
 		if m.Version == "" {
 			continue
 		}
-		r := slsa.ResourceDescriptor{Name: m.Path, URI: m.purl()}
+		r := resource{Name: m.Path, URI: m.purl()}
 		if m.Sum != "" {
 			sum, err := dirHash(m.Sum)
 			if err != nil {
 				return nil, err
 			}
-			r.Digest = common.DigestSet{"dirHash": sum}
+			r.Digest = map[string]string{"dirHash": sum}
 		}
 		materials = append(materials, r)
 	}
@@ -59,33 +62,35 @@ func newProvenance(in inputs, sums map[string]string) ([]byte, error) {
 		if f := src.stamp.Ldflags(); f != "" {
 			ldflags[name] = f
 		}
-		materials = append(materials, resource("base/"+name, "gitTree", src.baseTree),
-			resource("source/"+name, "gitCommit", src.stamp.Commit, "gitTree", src.tree))
+		materials = append(materials, newResource("base/"+name, "gitTree", src.baseTree),
+			newResource("source/"+name, "gitCommit", src.stamp.Commit, "gitTree", src.tree))
 		for _, p := range src.patches {
-			materials = append(materials, resource(src.patch(p), "sha256", p.SHA256()))
+			materials = append(materials, newResource(src.patch(p), "sha256", p.SHA256()))
 		}
 	}
 	if in.proxyBase != "" {
-		materials = append(materials, resource("base image of "+kubeProxy, "sha256", in.proxyBase))
+		materials = append(materials, newResource("base image of "+kubeProxy, "sha256", in.proxyBase))
 	}
-	s.Predicate.BuildDefinition = slsa.ProvenanceBuildDefinition{
-		BuildType: "https://capacityv2.internal/scripts/release/v1",
-		// What a user of `make release` chooses.
-		ExternalParameters: map[string]any{
-			"version": in.version.String(), "bases": bases, "platform": platform, "sourceDateEpoch": in.date.Unix(),
+	s.Predicate = map[string]any{
+		"buildDefinition": map[string]any{
+			"buildType": "https://capacityv2.internal/scripts/release/v1",
+			// What a user of `make release` chooses.
+			"externalParameters": map[string]any{
+				"version": in.version.String(), "bases": bases, "platform": platform, "sourceDateEpoch": in.date.Unix(),
+			},
+			"internalParameters": map[string]any{
+				"go": in.goVersion, "environment": buildEnvironment(), "tags": toolchain.Tags, "ldflags": ldflags,
+			},
+			"resolvedDependencies": materials,
 		},
-		InternalParameters: map[string]any{
-			"go": in.goVersion, "environment": buildEnvironment(), "tags": toolchain.Tags, "ldflags": ldflags,
-		},
-		ResolvedDependencies: materials,
+		"runDetails": map[string]any{"builder": map[string]string{"id": builder}},
 	}
-	s.Predicate.RunDetails.Builder.ID = builder
 	return marshal(s)
 }
 
-// resource has a name and digests: kind, value and so on.
-func resource(name string, digests ...string) slsa.ResourceDescriptor {
-	r := slsa.ResourceDescriptor{Name: name, Digest: common.DigestSet{}}
+// newResource takes digests as kind, value and so on.
+func newResource(name string, digests ...string) resource {
+	r := resource{Name: name, Digest: map[string]string{}}
 	for i := 0; i < len(digests); i += 2 {
 		r.Digest[digests[i]] = digests[i+1]
 	}

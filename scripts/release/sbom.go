@@ -91,16 +91,14 @@ func (d document) addSource(s source) {
 	d.Packages = append(d.Packages,
 		&spdx.Package{
 			PackageName: name, PackageSPDXIdentifier: sourceID(name), PackageVersion: version.String(), PackageFileName: s.tarball(),
-			PackageDownloadLocation: noAssertion, PrimaryPackagePurpose: "SOURCE",
-			PackageSourceInfo:       "git commit " + s.stamp.Commit + ", tree " + s.tree,
-			PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: "Apache-2.0", PackageCopyrightText: noAssertion,
+			PackageDownloadLocation: noAssertion, PrimaryPackagePurpose: "SOURCE", PackageLicenseDeclared: "Apache-2.0",
+			PackageSourceInfo:         "git commit " + s.stamp.Commit + ", tree " + s.tree,
 			PackageExternalReferences: []*spdx.PackageExternalReference{purlRef(module{Path: s.project.Module, Version: version.String()})},
 		},
 		&spdx.Package{
 			PackageName: name, PackageSPDXIdentifier: s.baseID(), PackageVersion: version.Base,
 			PackageDownloadLocation: "git+https://" + repository(s.project.Module) + "@" + version.Base, PrimaryPackagePurpose: "SOURCE",
-			PackageSourceInfo:       "assembled from the Go modules below; git tree " + s.baseTree,
-			PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: "Apache-2.0", PackageCopyrightText: noAssertion,
+			PackageSourceInfo: "assembled from the Go modules below; git tree " + s.baseTree, PackageLicenseDeclared: "Apache-2.0",
 		})
 	d.relate("DOCUMENT", common.TypeRelationshipDescribe, sourceID(name))
 	d.relate(sourceID(name), common.TypeRelationshipDescendantOf, s.baseID())
@@ -114,8 +112,7 @@ func (d document) addSource(s source) {
 				{Algorithm: common.SHA1, Value: hex.EncodeToString(sum[:])},
 				{Algorithm: common.SHA256, Value: p.SHA256()},
 			},
-			LicenseConcluded: noAssertion, LicenseInfoInFiles: []string{noAssertion}, FileCopyrightText: noAssertion,
-			FileComment: fmt.Sprintf("%s (Class: %s)", p.Subject, p.Class()),
+			FileCopyrightText: noAssertion, FileComment: fmt.Sprintf("%s (Class: %s)", p.Subject, p.Class()),
 		})
 		d.relate(patch, common.TypeRelationshipPatchFor, s.baseID())
 		d.relate(patch, common.TypeRelationshipPatchApplied, sourceID(name))
@@ -129,9 +126,7 @@ func (d document) addModule(m module) {
 	}
 	d.Packages = append(d.Packages, &spdx.Package{
 		PackageName: m.Path, PackageSPDXIdentifier: m.id(), PackageVersion: m.Version,
-		PackageDownloadLocation: noAssertion, PrimaryPackagePurpose: "LIBRARY",
-		PackageSourceInfo:       sum,
-		PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: noAssertion, PackageCopyrightText: noAssertion,
+		PackageDownloadLocation: noAssertion, PrimaryPackagePurpose: "LIBRARY", PackageSourceInfo: sum,
 		PackageExternalReferences: []*spdx.PackageExternalReference{purlRef(m)},
 	})
 }
@@ -141,8 +136,7 @@ func (d document) addProgram(p program, version string) {
 	d.Packages = append(d.Packages, &spdx.Package{
 		PackageName: p.name, PackageSPDXIdentifier: pid, PackageVersion: version, PackageFileName: platform + "/" + p.name,
 		PackageDownloadLocation: noAssertion, PrimaryPackagePurpose: "APPLICATION",
-		PackageChecksums:        []common.Checksum{{Algorithm: common.SHA256, Value: p.sha256}},
-		PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: noAssertion, PackageCopyrightText: noAssertion,
+		PackageChecksums: []common.Checksum{{Algorithm: common.SHA256, Value: p.sha256}},
 	})
 	d.relate(pid, common.TypeRelationshipGeneratedFrom, sourceID(p.source))
 	for _, s := range p.linked {

@@ -131,7 +131,16 @@ func TestProvenanceMaterials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var s statement
+	var s struct {
+		Subject   []resource
+		Predicate struct {
+			BuildDefinition struct {
+				InternalParameters   map[string]any
+				ResolvedDependencies []resource
+			}
+			RunDetails struct{ Builder struct{ ID string } }
+		}
+	}
 	if err := json.Unmarshal(b, &s); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +169,7 @@ func TestProvenanceMaterials(t *testing.T) {
 			t.Errorf("%s of %s is %q, want %q", want.kind, want.name, v, want.value)
 		}
 	}
-	flags := fmt.Sprint(s.Predicate.BuildDefinition.InternalParameters.(map[string]any)["ldflags"])
+	flags := fmt.Sprint(s.Predicate.BuildDefinition.InternalParameters["ldflags"])
 	if !strings.Contains(flags, "external-provisioner:-s -w -X main.version=v6.4.0+capacityv2.1 kubernetes:-s -w -X ") {
 		t.Errorf("linker flags %s", flags)
 	}

@@ -17,7 +17,7 @@ func sidecar(program string) product {
 	return product{
 		check:     func(_ context.Context, tree string) error { return checkSidecar(tree, program) },
 		variables: func(s Stamp) []string { return []string{"main.version=" + s.GitVersion()} },
-		archives: []archive{{
+		archives: []bundle{{
 			name: program, top: program, packages: []string{"cmd/" + program}, full: true,
 			images: []imageSource{{
 				program: program, repository: imageRegistry + "/sig-storage/" + program,

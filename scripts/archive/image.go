@@ -1,4 +1,4 @@
-package pack
+package archive
 
 import (
 	"bytes"

@@ -1,6 +1,6 @@
-// Package pack writes tarballs and container images whose bytes depend on nothing but
+// Package archive writes tarballs and container images whose bytes depend on nothing but
 // their content.
-package pack
+package archive
 
 import (
 	"archive/tar"
