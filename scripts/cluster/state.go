@@ -56,7 +56,7 @@ func loadState(ws workspace.Workspace) (*state, error) {
 	if st.ID == "" || st.Mode != ModeFull && st.Mode != ModeControlPlane {
 		return nil, progress.Refuse(fmt.Sprintf("%s tells of a cluster %q in the mode %q", statePath(ws), st.ID, st.Mode),
 			"one that this version of the tooling has started: full or control-plane",
-			"make down with the version that has started it, if it runs still, or remove the file")
+			"end what still runs of it by hand, and remove the file")
 	}
 	return st, nil
 }
