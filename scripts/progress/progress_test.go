@@ -40,6 +40,18 @@ func TestStepNamesItsLogOnFailure(t *testing.T) {
 	}
 }
 
+func TestRefusalSaysWhatHelps(t *testing.T) {
+	for run, want := range map[string]string{
+		"make down, then make up": "found\n  expected: that\n  run: make down, then make up",
+		"wait for it, or end it":  "found\n  expected: that\n  try: wait for it, or end it",
+		"":                        "found\n  expected: that",
+	} {
+		if got := Refuse("found", "that", run).Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestRefusalNeedsNoLog(t *testing.T) {
 	r := New(&strings.Builder{}, "verb", t.TempDir())
 	err := r.Run(context.Background(), Task{Name: "step", Do: func(context.Context, *Step) error {
