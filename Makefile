@@ -3,15 +3,14 @@
 .PHONY: help up down test nightly e2e demo bench tree apply export edit rebase send lint verify prove codegen overrides release release-verify clean
 
 # Only make's command line counts: an exported FORCE=1 must not change what a verb does.
-VARIABLES := AGAINST ALL BASE CLUSTER_MODE CONTAINER_RUNTIME_ENDPOINT DRIVER EMBARGO_OVER FOCUS FORCE FORECAST FUZZ_TIME ISSUE KEEP \
+VARIABLES := AGAINST ALL BASE CLUSTER_MODE DRIVER EMBARGO_OVER FOCUS FORCE FORECAST FUZZ_TIME ISSUE KEEP \
 	KUBERNETES_SRC KUBE_PROXY_BASE NODES ONLY PATCH PODS PROCS PROJECT PUBLIC_KEY REPORT_ONLY RUNS SCOPE SEED SIGN_KEY SINCE SUITE TARGET VULN_DB WITH
 $(foreach v,$(VARIABLES),$(if $(filter environment,$(origin $v)),$(eval undefine $v)))
 
 # scripts/ runs before there is a tree, so outside the workspace of go.work.
 CAPACITYV2 := GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false" go -C scripts run . \
 	$(if $(KUBERNETES_SRC),--kubernetes-src='$(abspath $(KUBERNETES_SRC))')
-CLUSTER = $(if $(NODES),--nodes='$(NODES)') $(if $(CLUSTER_MODE),--cluster-mode='$(CLUSTER_MODE)') \
-	$(if $(CONTAINER_RUNTIME_ENDPOINT),--container-runtime-endpoint='$(CONTAINER_RUNTIME_ENDPOINT)')
+CLUSTER = $(if $(NODES),--nodes='$(NODES)') $(if $(CLUSTER_MODE),--cluster-mode='$(CLUSTER_MODE)')
 
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,7 +20,6 @@ help: ## List the verbs
 	@echo "  NODES=N             up, e2e: number of nodes, 1 to 9"
 	@echo "  DRIVER=reference    up: install the reference CSI driver with the patched external-provisioner"
 	@echo "  CLUSTER_MODE=MODE   up, e2e: full or control-plane; full where a kubelet can run"
-	@echo "  CONTAINER_RUNTIME_ENDPOINT=unix:///SOCKET   up, e2e: your container runtime, for one node on this host"
 	@echo "  FOCUS=REGEXP        e2e: only specs with such names, slow ones too"
 	@echo "  TARGET=NAME         e2e: gate-on, gate-off, or stock (components without the series)"
 	@echo "  ALL=1               e2e: slow specs too, with a table of results"

@@ -6,10 +6,8 @@ require (
 	aead.dev/minisign v0.3.0
 	github.com/Masterminds/semver/v3 v3.5.0
 	github.com/bluekeyes/go-gitdiff v0.9.0
-	github.com/coreos/go-iptables v0.8.0
 	github.com/google/go-containerregistry v0.22.1
 	github.com/klauspost/pgzip v1.3.0
-	github.com/moby/sys/mountinfo v0.7.2
 	github.com/spdx/tools-golang v0.5.7
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10

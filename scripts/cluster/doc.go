@@ -9,7 +9,5 @@
 // of a node's first process is the end of everything in it. The first node runs the
 // script, with the control plane; the others join it over a bridge that the first
 // one holds, with a kubelet and a kube-proxy of its configuration. Elsewhere only the
-// control plane runs, on loopback. With CONTAINER_RUNTIME_ENDPOINT set, the
-// user's container runtime serves the kubelet, on the host itself, because the two
-// have to see the same mounts and the same network.
+// control plane runs, on loopback.
 package cluster

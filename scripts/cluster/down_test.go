@@ -19,16 +19,12 @@ func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
 	runBeside(t)
 	ws := testWorkspace(t)
 	host := t.TempDir()
-	folders := machine.MissingFolders(filepath.Join(host, "opt", "cni", "bin"), machine.Exists)
+	folders := machine.MissingFolders(filepath.Join(host, "opt", "cni", "bin"))
 	used := filepath.Join(host, "used")
-	setting := filepath.Join(host, "panic")
 	for _, d := range append(folders, filepath.Join(used, "by somebody"), placesOf(ws).logs(), placesOf(ws).etcd()) {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := os.WriteFile(setting, []byte("10\n"), 0o644); err != nil {
-		t.Fatal(err)
 	}
 	cmd := exec.Command("sleep", "60")
 	cmd.Env = []string{machine.MarkVariable + "=abc123"}
@@ -36,15 +32,13 @@ func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p, err := machine.NewProcess("test", cmd.Process.Pid, "abc123")
-	if err != nil {
+	go func() { _ = cmd.Wait() }()
+	st := &state{ID: "abc123", Mode: ModeControlPlane, Folders: append(folders, used), ws: ws}
+	if err := st.save(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = cmd.Wait() }()
-	st := &state{ID: "abc123", Mode: ModeControlPlane, Processes: []machine.Process{p}, Folders: append(folders, used)}
-	st.set(setting, "1\n")
-	if err := st.save(ws); err != nil {
-		t.Fatal(err)
+	if running, err := Running(ws); !running || err != nil {
+		t.Errorf("running: %t, %v", running, err)
 	}
 
 	for _, time := range []string{"first", "second"} {
@@ -52,7 +46,7 @@ func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
 			t.Fatalf("%s time: %v", time, err)
 		}
 	}
-	if p.Alive() {
+	if machine.Alive("abc123") {
 		t.Error("a process lives on")
 	}
 	if machine.Exists(filepath.Join(host, "opt")) {
@@ -60,9 +54,6 @@ func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
 	}
 	if !machine.Exists(filepath.Join(used, "by somebody")) {
 		t.Error("removed a folder that somebody else uses")
-	}
-	if b, err := os.ReadFile(setting); err != nil || string(b) != "1\n" {
-		t.Errorf("the setting is %q, %v, want it as it was", b, err)
 	}
 	if machine.Exists(placesOf(ws).etcd()) || !machine.Exists(placesOf(ws).logs()) || machine.Exists(statePath(ws)) {
 		t.Error("want the logs, and nothing else, in the cluster's folder")
@@ -89,8 +80,8 @@ func TestDownBesideAnotherCluster(t *testing.T) {
 		stays  bool
 	}{
 		{nil, false},
-		{[]string{"capacityv2-abc123", "capacityv2-abc123-node2", "capacityv2-probe-7"}, false},
-		{[]string{"capacityv2-other0"}, true},
+		{[]string{"/c/capacityv2-abc123", "/c/capacityv2-abc123-node2", "/c/capacityv2-probe-7"}, false},
+		{[]string{"/c/capacityv2-other0"}, true},
 	} {
 		runBeside(t, tc.groups...)
 		ws := testWorkspace(t)
@@ -98,8 +89,8 @@ func TestDownBesideAnotherCluster(t *testing.T) {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		st := &state{ID: "abc123", Mode: ModeFull, Folders: []string{folder}}
-		if err := st.save(ws); err != nil {
+		st := &state{ID: "abc123", Mode: ModeFull, Folders: []string{folder}, ws: ws}
+		if err := st.save(); err != nil {
 			t.Fatal(err)
 		}
 		if err := down(t, ws); err != nil {
@@ -113,14 +104,15 @@ func TestDownBesideAnotherCluster(t *testing.T) {
 
 func TestDownRefusesBesideUp(t *testing.T) {
 	ws := testWorkspace(t)
-	self, err := machine.NewProcess("make up", os.Getpid(), "abc123")
+	held, err := lock(ws)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (&state{ID: "abc123", Starter: self}).save(ws); err != nil {
+	defer held.Close()
+	if err := (&state{ID: "abc123", Mode: ModeFull, ws: ws}).save(); err != nil {
 		t.Fatal(err)
 	}
-	if err := down(t, ws); !progress.IsRefusal(err) {
+	if err := down(t, ws); !progress.IsRefusal(err) || !machine.Exists(statePath(ws)) {
 		t.Errorf("%v, want a refusal", err)
 	}
 }

@@ -27,14 +27,14 @@ func (s script) joiningPrograms(n *node.Node, cgroupRoot string) []node.Program 
 		"--cgroup-root=" + cgroupRoot,
 		"--pod-manifest-path=", // static pods are the first node's
 		"--resolv-conf=" + n.Path("resolv.conf"),
-	}, s.kubeletFlags(n.Path("volume-plugins"))...)
+	}, kubeletFlags(n.Path("volume-plugins"))...)
 	proxy := []string{
 		filepath.Join(s.options.Components, "kube-proxy"), verbosity,
 		"--config=" + filepath.Join(p.config(), "kube-proxy.yaml"),
 		"--hostname-override=" + n.Name,
 	}
 	return []node.Program{
-		{Args: kubelet, Dir: n.Dir, Log: p.nodeLog(n.Name + "-kubelet"), Restarts: true},
-		{Args: proxy, Dir: n.Dir, Log: p.nodeLog(n.Name + "-kube-proxy"), Restarts: true},
+		{Args: kubelet, Dir: n.Dir, Log: p.log(n.Name + "-kubelet"), Restarts: true},
+		{Args: proxy, Dir: n.Dir, Log: p.log(n.Name + "-kube-proxy"), Restarts: true},
 	}
 }

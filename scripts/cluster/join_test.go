@@ -17,7 +17,7 @@ func TestJoiningPrograms(t *testing.T) {
 	t.Setenv("LOG_LEVEL", "")
 	nodes, specs := testNodes(t, 2)
 	ws := workspace.Workspace{Root: "/r", Work: "/r/_work"}
-	s := script{ws: ws, options: Options{Components: "/c"}, cgroupV1: true}
+	s := script{ws: ws, options: Options{Components: "/c"}}
 	n := nodes[1]
 	programs := s.joiningPrograms(n, "/capacityv2-1-node2")
 	if len(programs) != 2 || programs[0].Log == programs[1].Log {

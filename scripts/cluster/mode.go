@@ -1,49 +1,37 @@
 package cluster
 
 import (
-	"strings"
+	"fmt"
+	"strconv"
 
 	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/progress"
 )
 
-// Mode is how much of a cluster runs, and where.
+// Mode is how much of a cluster runs.
 type Mode string
 
 const (
 	// ModeFull is the control plane and its nodes in namespaces of their own.
 	ModeFull Mode = "full"
-	// ModeHost is the control plane and one node on the host itself, with the
-	// user's container runtime.
-	ModeHost Mode = "host"
 	// ModeControlPlane has no node: no kubelet, no kube-proxy, no pods that run.
 	ModeControlPlane Mode = "control-plane"
 )
 
 // Describe says in a few words what runs in the mode.
 func (m Mode) Describe(nodes int) string {
-	switch m {
-	case ModeFull:
+	if m == ModeFull {
 		return "control plane and " + countNodes(nodes) + ", in namespaces of their own"
-	case ModeHost:
-		return "control plane and one node on this host, with the container runtime that CONTAINER_RUNTIME_ENDPOINT names"
 	}
 	return "the control plane alone, without a kubelet: pods are scheduled, but do not run"
 }
-
-// HasNode reports whether a kubelet runs.
-func (m Mode) HasNode() bool { return m != ModeControlPlane }
 
 // Options are the caller's wishes.
 type Options struct {
 	// Gates is the value of FEATURE_GATES, "A=true,B=false".
 	Gates string
-	// Mode is "", "full" or "control-plane". Empty means the most that the
-	// machine can do.
+	// Mode is a [Mode]. Empty means the most that the machine can do.
 	Mode string
-	// RuntimeEndpoint is the user's container runtime, a unix:// address. Empty
-	// means a containerd of ours.
-	RuntimeEndpoint string
 	// Nodes is the number of nodes. Empty means DefaultNodes, or as many as the
 	// cluster has that runs already.
 	Nodes        string
@@ -58,24 +46,51 @@ type Options struct {
 // keeps a node from running ("" means nothing does), and a notice for the user
 // when it is less than the default.
 func chooseMode(o Options, obstacle string) (m Mode, notice string, err error) {
-	if o.Mode != "" && o.Mode != string(ModeFull) && o.Mode != string(ModeControlPlane) {
-		return "", "", progress.Refuse("CLUSTER_MODE="+o.Mode, "full, control-plane, or nothing",
-			"make up CLUSTER_MODE=")
-	}
-	if o.RuntimeEndpoint != "" && !strings.HasPrefix(o.RuntimeEndpoint, "unix:///") {
-		return "", "", progress.Refuse("CONTAINER_RUNTIME_ENDPOINT="+o.RuntimeEndpoint, "unix:///PATH/OF/A/SOCKET",
-			"make up CONTAINER_RUNTIME_ENDPOINT=unix:///run/containerd/containerd.sock")
-	}
-	switch {
-	case o.Mode == string(ModeControlPlane):
+	switch wish := Mode(o.Mode); {
+	case wish != "" && wish != ModeFull && wish != ModeControlPlane:
+		return "", "", progress.Refuse("CLUSTER_MODE="+o.Mode, "full, control-plane, or nothing", "make up CLUSTER_MODE=")
+	case wish == ModeControlPlane:
 		return ModeControlPlane, "", nil
-	case obstacle == "" && o.RuntimeEndpoint != "":
-		return ModeHost, "", nil
 	case obstacle == "":
 		return ModeFull, "", nil
-	case o.Mode == string(ModeFull):
+	case wish == ModeFull:
 		return "", "", progress.Refuse("no node can run here: "+obstacle,
 			"root on Linux, with the right to make namespaces and control groups", "make up CLUSTER_MODE=control-plane")
 	}
 	return ModeControlPlane, "no node can run here (" + obstacle + "), so only the control plane is started", nil
+}
+
+// maxNodes is what a small machine can run.
+const maxNodes = 9
+
+// chooseNodes returns how many nodes run in the mode. Without a wish, a cluster
+// that runs already, with as many nodes as running says, is the one that is meant.
+func chooseNodes(o Options, m Mode, running int) (int, error) {
+	wish := 0
+	if o.Nodes != "" {
+		n, err := strconv.Atoi(o.Nodes)
+		if err != nil || n < 1 || n > maxNodes {
+			return 0, progress.Refuse("NODES="+o.Nodes, fmt.Sprintf("a number from 1 to %d, or nothing", maxNodes), "make up NODES=3")
+		}
+		wish = n
+	}
+	switch {
+	case wish > 0 && Mode(o.Mode) == ModeControlPlane:
+		return 0, progress.Refuse("NODES="+o.Nodes+" with CLUSTER_MODE="+o.Mode, "one of the two: this mode has no node", "make up NODES=")
+	case m == ModeControlPlane:
+		return 0, nil
+	case wish > 0:
+		return wish, nil
+	case running > 0:
+		return running, nil
+	}
+	return max(o.DefaultNodes, 1), nil
+}
+
+// countNodes says how many nodes there are.
+func countNodes(n int) string {
+	if n == 1 {
+		return "one node"
+	}
+	return fmt.Sprintf("%d nodes", n)
 }

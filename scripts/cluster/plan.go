@@ -3,12 +3,11 @@ package cluster
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"regexp"
-	"strings"
+	"runtime"
+	"slices"
 
 	"capacityv2.internal/scripts/machine"
-	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/tools"
@@ -41,42 +40,36 @@ func NewPlan(ws workspace.Workspace, o *Options) *Plan {
 // anything is built. As root on a Debian it installs the packages that are
 // missing. A cluster that runs already is not refused: [Plan.Up] looks at it.
 func (p *Plan) Prepare(ctx context.Context, s *progress.Step) error {
-	ws, o := p.ws, *p.options
-	if err := requirePlainPath(ws.Root); err != nil {
+	if err := requirePlainPath(p.ws.Root); err != nil {
 		return err
 	}
-	mode, notice, err := chooseMode(o, machine.NodeObstacle(o.RuntimeEndpoint != ""))
-	if err != nil {
+	var notice string
+	var err error
+	if p.Mode, notice, err = chooseMode(*p.options, machine.NodeObstacle()); err != nil {
 		return err
 	}
-	p.Mode = mode
 	if notice != "" {
 		s.Sayf("NOTE: %s", notice)
 	}
-	before, err := StatusOf(ws)
+	before, err := StatusOf(p.ws)
 	if err != nil {
 		return err
 	}
-	if p.nodes, err = chooseNodes(o, p.Mode, before.Nodes); err != nil {
+	if p.nodes, err = chooseNodes(*p.options, p.Mode, before.Nodes); err != nil {
 		return err
 	}
 	s.Sayf("mode: %s (%s)", p.Mode, p.Mode.Describe(p.nodes))
 	if p.ports, err = choosePorts(p.Mode, os.Getenv); err != nil {
 		return err
 	}
-	if running, err := Running(ws); err != nil || running {
+	if running, err := Running(p.ws); err != nil || running {
 		return err
 	}
 	if err := tools.EnsurePrograms(ctx, s, needs(p.Mode)...); err != nil {
 		return err
 	}
-	if err := toolchain.RequireDisk(ws.Work, runDisk); err != nil {
+	if err := toolchain.RequireDisk(p.ws.Work, runDisk); err != nil {
 		return err
-	}
-	if p.Mode == ModeHost {
-		if err := requireHost(o); err != nil {
-			return err
-		}
 	}
 	if err := machine.RequireBridge(p.nodes); err != nil {
 		return err
@@ -96,26 +89,34 @@ func requirePlainPath(root string) error {
 		"move the checkout")
 }
 
-// requireHost refuses where a node on the host itself would get in the way of
-// another one, or cannot work.
-func requireHost(o Options) error {
-	socket := strings.TrimPrefix(o.RuntimeEndpoint, "unix://")
-	if fi, err := os.Stat(socket); err != nil || fi.Mode().Type() != os.ModeSocket {
-		return progress.Refuse("CONTAINER_RUNTIME_ENDPOINT names "+socket+", which is no socket", "the socket of a running container runtime",
-			"start it, or make up without CONTAINER_RUNTIME_ENDPOINT")
+// needs are the programs of the system that the mode asks for: those that Go cannot
+// build.
+func needs(m Mode) []string {
+	programs := []string{"bash", "curl", "openssl", "pgrep", "ps"} // hack/local-up-cluster.sh
+	if runtime.GOOS == "linux" {
+		programs = append(programs, "ss") // the same
 	}
-	for _, dir := range hostTrees {
-		if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-			return progress.Refuse(dir+" is not empty", "no other kubelet's state, which this one would take for its own",
-				"make up without CONTAINER_RUNTIME_ENDPOINT, or stop the other kubelet and remove "+dir)
-		}
+	if m == ModeFull {
+		// For the node's network, kube-proxy, the kubelet; the pause image; runc, which refuses
+		// pods without Seccomp.
+		programs = append(programs, "ip", "iptables", "mount", "gcc", "pkg-config", tools.Seccomp)
 	}
-	if _, err := os.Stat(filepath.Join(node.CNIBin, "loopback")); err != nil {
-		return progress.Refuse("no "+filepath.Join(node.CNIBin, "loopback"), "the CNI plugins of your container runtime there",
-			"apt-get install containernetworking-plugins, and a link from /opt/cni/bin to /usr/lib/cni")
+	return programs
+}
+
+// Components returns the programs that the plan's mode runs.
+func (p *Plan) Components() []string {
+	if p.Mode == ModeFull {
+		return Components()
 	}
-	if !machine.HasDefaultRoute() {
-		return progress.Refuse("no default route", "one: the API server announces its address", "ip route add default via GATEWAY")
+	return components
+}
+
+// Tools builds the programs that the plan's mode needs beside them.
+func (p *Plan) Tools(ctx context.Context, s *progress.Step) error {
+	needed := []tools.Tool{tools.Etcd, tools.Certificates}
+	if p.Mode == ModeFull {
+		needed = slices.Concat(needed, tools.Node)
 	}
-	return nil
+	return tools.Build(ctx, p.ws, s, needed...)
 }

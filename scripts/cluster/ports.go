@@ -18,8 +18,6 @@ type port struct {
 	// Variable is what hack/local-up-cluster.sh calls it.
 	Variable string
 	Number   int
-	// OfNode is true where only a kubelet's cluster needs it.
-	OfNode bool
 }
 
 // hostPorts are used when the cluster shares the host's network. They are not
@@ -30,10 +28,6 @@ var hostPorts = []port{
 	{Variable: "ETCD_PORT", Number: 22379},
 	{Variable: "KCM_SECURE_PORT", Number: 20257},
 	{Variable: "SCHEDULER_SECURE_PORT", Number: 20259},
-	{Variable: "KUBELET_PORT", Number: 20250, OfNode: true},
-	{Variable: "KUBELET_HEALTHZ_PORT", Number: 20248, OfNode: true},
-	{Variable: "PROXY_METRICS_PORT", Number: 20249, OfNode: true},
-	{Variable: "PROXY_HEALTHZ_PORT", Number: 20256, OfNode: true},
 }
 
 // choosePorts returns the ports for the mode; none where the cluster has a
@@ -44,9 +38,6 @@ func choosePorts(m Mode, getenv func(string) string) ([]port, error) {
 	}
 	var ports []port
 	for _, p := range hostPorts {
-		if p.OfNode && !m.HasNode() {
-			continue
-		}
 		if v := getenv(p.Variable); v != "" {
 			n, err := strconv.Atoi(v)
 			if err != nil || n < 1 || n > 65535 {

@@ -12,7 +12,7 @@ import (
 func TestChoosePorts(t *testing.T) {
 	env := map[string]string{"ETCD_PORT": "4001"}
 	getenv := func(k string) string { return env[k] }
-	for mode, want := range map[Mode]int{ModeFull: 0, ModeControlPlane: 4, ModeHost: 8} {
+	for mode, want := range map[Mode]int{ModeFull: 0, ModeControlPlane: 4} {
 		ports, err := choosePorts(mode, getenv)
 		if err != nil || len(ports) != want {
 			t.Errorf("%s: %v, %v, want %d ports", mode, ports, err, want)

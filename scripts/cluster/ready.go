@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -20,7 +21,8 @@ const scriptDone = "Local Kubernetes cluster is running"
 
 // waitReady waits until the cluster serves, a process of it ends, or ctx does. It
 // lets the nodes join that wait for the first one.
-func waitReady(ctx context.Context, ws workspace.Workspace, st *state, l *launched) error {
+func (l *launched) waitReady(ctx context.Context, st *state) error {
+	ws := st.ws
 	last := errors.New(localUp + " has not started everything")
 	told := false
 	for {
@@ -31,7 +33,7 @@ func waitReady(ctx context.Context, ws workspace.Workspace, st *state, l *launch
 				}
 				told = true
 			}
-			if last = errors.Join(ready(ctx, st), approveServing(ctx, st)); last == nil {
+			if last = errors.Join(st.serves(ctx), st.approveServing(ctx)); last == nil {
 				return nil
 			}
 		}
@@ -96,48 +98,78 @@ func tailOf(ws workspace.Workspace) string {
 	return s.String()
 }
 
-// ready returns nil when the API server is ready, pods can be created, and the
-// nodes are ready.
-func ready(ctx context.Context, st *state) error {
-	if out, err := kubectl(ctx, st, "get", "--raw", "/readyz"); err != nil || string(out) != "ok" {
+// serves returns nil when the API server is ready, pods can be created, and the nodes are ready.
+func (st *state) serves(ctx context.Context) error {
+	if out, err := st.kubectl(ctx, "get", "--raw", "/readyz"); err != nil || out != "ok" {
 		return fmt.Errorf("/readyz: %s %w", out, err)
 	}
-	if _, err := kubectl(ctx, st, "get", "serviceaccount", "default", "-n", "default", "-o", "name"); err != nil {
+	if _, err := st.kubectl(ctx, "get", "serviceaccount", "default", "-n", "default", "-o", "name"); err != nil {
 		return fmt.Errorf("the default service account: %w", err)
 	}
-	if !st.Mode.HasNode() {
-		return nil
-	}
-	for _, p := range st.Processes {
-		if !p.Alive() {
-			return fmt.Errorf("%s has ended", p.Name)
-		}
-	}
-	out, err := kubectl(ctx, st, "get", "nodes", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`)
+	out, err := st.kubectl(ctx, "get", "nodes", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`)
 	if err != nil {
 		return err
 	}
-	if n := strings.Count(string(out), "True"); n < st.Nodes {
+	if n := strings.Count(out, "True"); n < st.Nodes {
 		return fmt.Errorf("%d of %s ready", n, countNodes(st.Nodes))
 	}
 	return nil
 }
 
-// kubectl runs the built kubectl on the cluster. Its cache stays in the
-// cluster's folder.
-func kubectl(ctx context.Context, st *state, args ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	return run.Cmd{
-		Name: filepath.Join(st.Components, "kubectl"),
-		Args: append([]string{"--kubeconfig", st.Kubeconfig, "--request-timeout=10s"}, args...),
-		// The cluster is on this machine, whatever proxy the user has.
-		Env: []string{"KUBECACHEDIR=" + cacheOf(st), "NO_PROXY=*", "no_proxy=*"},
-	}.Output(ctx)
+// servingRequests prints the name and the user of each request of a kubelet for a certificate to serve with.
+const servingRequests = `jsonpath={range .items[?(@.spec.signerName=="kubernetes.io/kubelet-serving")]}{.metadata.name} {.spec.username}{"\n"}{end}`
+
+// approveServing approves the requests of all nodes, which nobody does for a
+// kubelet by default. Without the certificate, there are no logs of pods. It returns
+// an error as long as a node has not asked. Upstream's script must be done: it
+// fails if somebody else approves what it waits for.
+func (st *state) approveServing(ctx context.Context) error {
+	if st.Nodes < 2 {
+		return nil
+	}
+	out, err := st.kubectl(ctx, "get", "certificatesigningrequests", "-o", servingRequests)
+	if err != nil {
+		return err
+	}
+	requests, missing := parseServing(out, st.Nodes)
+	if len(requests) > 0 { // once more does no harm
+		if _, err := st.kubectl(ctx, append([]string{"certificate", "approve"}, requests...)...); err != nil {
+			return err
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("no certificate to serve with: %s", strings.Join(missing, ", "))
+	}
+	return nil
 }
 
-// cacheOf is where kubectl may keep what it learns of the cluster, which would
-// be stale in the user's home after the next one.
-func cacheOf(st *state) string {
-	return filepath.Join(filepath.Dir(filepath.Dir(st.Kubeconfig)), "home", "kubectl")
+// parseServing returns the names of the requests, and the nodes without any.
+func parseServing(out string, nodes int) (requests, missing []string) {
+	asked := map[string]bool{}
+	for line := range strings.Lines(out) {
+		if name, user, ok := strings.Cut(strings.TrimSpace(line), " system:node:"); ok {
+			requests, asked[user] = append(requests, name), true
+		}
+	}
+	for i := range nodes {
+		if name := node.Name(i + 1); !asked[name] {
+			missing = append(missing, name)
+		}
+	}
+	return requests, missing
+}
+
+// kubectl runs the built kubectl on the cluster. Its cache stays in the
+// cluster's folder.
+func (st *state) kubectl(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	p := placesOf(st.ws)
+	out, err := run.Cmd{
+		Name: filepath.Join(st.Components, "kubectl"),
+		Args: append([]string{"--kubeconfig", p.kubeconfig(), "--request-timeout=10s"}, args...),
+		// The cluster is on this machine, whatever proxy the user has.
+		Env: []string{"KUBECACHEDIR=" + p.kubectlCache(), "NO_PROXY=*", "no_proxy=*"},
+	}.Output(ctx)
+	return string(out), err
 }

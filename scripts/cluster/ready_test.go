@@ -3,6 +3,7 @@ package cluster
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -24,6 +25,19 @@ func TestComponentFailed(t *testing.T) {
 		}
 		if err := componentFailed(ws); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func TestParseServing(t *testing.T) {
+	for out, want := range map[string]struct{ requests, missing []string }{
+		"": {missing: []string{"node1", "node2"}},
+		"csr-1 system:node:node1\ncsr-2 system:node:node2\n": {requests: []string{"csr-1", "csr-2"}},
+		"csr-2 system:node:node2\ncsr-3 somebody\n":          {requests: []string{"csr-2"}, missing: []string{"node1"}},
+	} {
+		requests, missing := parseServing(out, 2)
+		if !slices.Equal(requests, want.requests) || !slices.Equal(missing, want.missing) {
+			t.Errorf("%q: requests %q, missing %q", out, requests, missing)
 		}
 	}
 }

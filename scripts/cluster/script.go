@@ -30,13 +30,14 @@ func (p places) config() string     { return filepath.Join(p.dir, "config") }
 func (p places) programs() string   { return filepath.Join(p.dir, "programs") }
 func (p places) shared() string     { return filepath.Join(p.dir, "shared") }
 func (p places) kubeconfig() string { return filepath.Join(p.certs(), "admin.kubeconfig") }
-func (p places) scriptLog() string  { return filepath.Join(p.logs(), "local-up-cluster.log") }
+func (p places) scriptLog() string  { return p.log("local-up-cluster") }
 
-func (p places) nodeLog(name string) string { return filepath.Join(p.logs(), name+".log") }
+// kubectlCache is where kubectl may keep what it learns of the cluster, which would be stale in the
+// user's home after the next one.
+func (p places) kubectlCache() string { return filepath.Join(p.home(), "kubectl") }
 
-func (p places) containerdLog(name string) string {
-	return filepath.Join(p.logs(), name+"-containerd.log")
-}
+// log is that of a program.
+func (p places) log(name string) string { return filepath.Join(p.logs(), name+".log") }
 
 // make makes the folders. Only the logs stay after the cluster.
 func (p places) make() error {
@@ -75,8 +76,6 @@ type script struct {
 	node *node.Node
 	// cgroupRoot is the control group below which the pods' groups are.
 	cgroupRoot string
-	// cgroupV1 is set where the kernel has the old control groups.
-	cgroupV1 bool
 	// defaultRoute says whether the host has one.
 	defaultRoute bool
 }
@@ -84,11 +83,9 @@ type script struct {
 // localUp is upstream's script, in the tree.
 const localUp = "hack/local-up-cluster.sh"
 
-func (s script) path() string { return filepath.Join(s.ws.Tree(), filepath.FromSlash(localUp)) }
-
-// program is the script as a node runs it.
+// program is the script as a program to run.
 func (s script) program() node.Program {
-	return node.Program{Args: []string{"bash", s.path(), "-o", s.options.Components}, Dir: s.ws.Tree(), Log: placesOf(s.ws).scriptLog()}
+	return node.Program{Args: []string{"bash", localUp, "-o", s.options.Components}, Dir: s.ws.Tree(), Log: placesOf(s.ws).scriptLog()}
 }
 
 // commonEnv is the environment of the script and of all that it would start: what
@@ -128,30 +125,26 @@ func (s script) env() []string {
 	for _, p := range s.ports {
 		env[p.Variable] = strconv.Itoa(p.Number)
 	}
-	switch s.mode {
-	case ModeControlPlane:
+	if s.mode == ModeControlPlane {
 		env["START_MODE"] = "nokubelet,nokubeproxy"
 		env["API_HOST"], env["API_HOST_IP"], env["API_BIND_ADDR"] = "127.0.0.1", "127.0.0.1", "127.0.0.1"
 		if !s.defaultRoute {
 			// Nobody uses the address without a node, but the server wants one.
 			env["ADVERTISE_ADDRESS"] = "203.0.113.1"
 		}
-	case ModeHost:
-		s.nodeEnv(env)
-		env["API_HOST"] = "127.0.0.1"
-		env["CONTAINER_RUNTIME_ENDPOINT"] = s.options.RuntimeEndpoint
-	case ModeFull:
-		s.nodeEnv(env)
-		address := s.node.Address.Addr().String()
-		env["API_HOST"], env["API_HOST_IP"], env["KUBELET_HOST"] = address, address, address
-		env["HOSTNAME_OVERRIDE"] = s.node.Name
-		env["KUBELET_FLAGS"] += " --node-ip=" + address
-		env["CONTAINER_RUNTIME_ENDPOINT"] = "unix://" + node.ContainerdSocket
-		env["CGROUP_DRIVER"] = "cgroupfs"
-		env["CGROUP_ROOT"] = s.cgroupRoot
-		env["KUBE_PROXY_MODE"] = "iptables"
-		env["KUBELET_RESOLV_CONF"] = s.node.Path("resolv.conf")
+		return list(env)
 	}
+	address := s.node.Address.Addr().String()
+	maps.Copy(env, map[string]string{
+		"START_MODE": "all", "API_HOST": address, "API_HOST_IP": address, "KUBELET_HOST": address, "HOSTNAME_OVERRIDE": s.node.Name,
+		"CONTAINER_RUNTIME_ENDPOINT": "unix://" + node.ContainerdSocket,
+		"CGROUP_DRIVER":              "cgroupfs", "CGROUP_ROOT": s.cgroupRoot,
+		"KUBE_PROXY_MODE": "iptables", "KUBELET_RESOLV_CONF": s.node.Path("resolv.conf"),
+		"POD_MANIFEST_PATH": filepath.Join(p.dir, "static-pods"),
+		// Absolute: a percentage of a large, well-filled disk evicts pods for nothing.
+		"EVICTION_HARD": "memory.available<100Mi,nodefs.available<1Gi,nodefs.inodesFree<1%",
+		"KUBELET_FLAGS": strings.Join(append(kubeletFlags(filepath.Join(p.dir, "volume-plugins")), "--node-ip="+address), " "),
+	})
 	return list(env)
 }
 
@@ -165,27 +158,15 @@ func list(env map[string]string) []string {
 	return list
 }
 
-// nodeEnv is what any kubelet gets.
-func (s script) nodeEnv(env map[string]string) {
-	p := placesOf(s.ws)
-	env["START_MODE"] = "all"
-	env["POD_MANIFEST_PATH"] = filepath.Join(p.dir, "static-pods")
-	// Absolute: a percentage of a large, well-filled disk evicts pods for nothing.
-	env["EVICTION_HARD"] = "memory.available<100Mi,nodefs.available<1Gi,nodefs.inodesFree<1%"
-	env["KUBELET_FLAGS"] = strings.Join(s.kubeletFlags(filepath.Join(p.dir, "volume-plugins")), " ")
-}
-
 // kubeletFlags are those of all kubelets.
-func (s script) kubeletFlags(volumePlugins string) []string {
-	flags := []string{
+func kubeletFlags(volumePlugins string) []string {
+	return []string{
 		// An image that is collected cannot be pulled again.
 		"--image-gc-high-threshold=100",
 		"--volume-plugin-dir=" + volumePlugins,
+		// The machine may have the old control groups.
+		"--fail-cgroupv1=false",
 	}
-	if s.cgroupV1 {
-		flags = append(flags, "--fail-cgroupv1=false")
-	}
-	return flags
 }
 
 func userName() string {

@@ -9,51 +9,38 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/machine"
+	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/workspace"
 )
 
-// state is what `up` made and `down` has to take away. It is written before the
-// thing itself is made, so that an interrupted `up` can be cleaned up as well.
+// state is what `up` made and `down` has to take away, as far as it cannot be found by
+// the ID. It is written before anything is made, so that an interrupted `up` can be
+// cleaned up as well.
 type state struct {
-	// ID marks the names of interfaces and control groups.
+	// ID is in the names of the link and the control groups, and the mark of the processes.
 	ID string `json:"id"`
 	// Fingerprint stands for the components and settings that the cluster runs.
 	Fingerprint string `json:"fingerprint"`
 	Mode        Mode   `json:"mode"`
 	// Nodes is 0 where only the control plane runs.
-	Nodes   int       `json:"nodes,omitempty"`
-	Gates   string    `json:"gates"`
-	Started time.Time `json:"started"`
+	Nodes int    `json:"nodes,omitempty"`
+	Gates string `json:"gates"`
 	// Ready is false while the cluster comes up.
 	Ready      bool   `json:"ready"`
-	Kubeconfig string `json:"kubeconfig"`
 	Components string `json:"components"`
-	// Starter is the `up` that is at work; zero when it is done.
-	Starter machine.Process `json:"starter,omitzero"`
-	// Processes are ended in this order.
-	Processes []machine.Process `json:"processes,omitempty"`
-	// Cgroups are folders in the control group file systems, with all below.
-	Cgroups []string `json:"cgroups,omitempty"`
 	// Folders were made on the host and are removed if they are empty.
 	Folders []string `json:"folders,omitempty"`
-	// Trees were made on the host by the components, and are removed whole.
-	Trees []string `json:"trees,omitempty"`
-	// Settings are kernel settings (files in /proc/sys, or of control groups)
-	// with the content that they had before.
-	Settings map[string]string `json:"settings,omitempty"`
-	// KeepRules is set where the host had packet filter rules of Kubernetes.
-	KeepRules bool `json:"keepRules,omitempty"`
-	// Link is the host's end of the node's network.
-	Link string `json:"link,omitempty"`
+
+	ws workspace.Workspace
 }
 
 func statePath(ws workspace.Workspace) string { return filepath.Join(ws.Cluster(), "state.json") }
 
-// loadState returns nil when there is no cluster.
+// loadState returns nil when there is no cluster. It refuses the state of a cluster in a mode that
+// there is not: what was made for it is not known here.
 func loadState(ws workspace.Workspace) (*state, error) {
 	b, err := os.ReadFile(statePath(ws))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,27 +49,41 @@ func loadState(ws workspace.Workspace) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &state{}
+	st := &state{ws: ws}
 	if err := json.Unmarshal(b, st); err != nil {
 		return nil, fmt.Errorf("%s: %w", statePath(ws), err)
+	}
+	if st.ID == "" || st.Mode != ModeFull && st.Mode != ModeControlPlane {
+		return nil, progress.Refuse(fmt.Sprintf("%s tells of a cluster %q in the mode %q", statePath(ws), st.ID, st.Mode),
+			"one that this version of the tooling has started: full or control-plane",
+			"end what still runs of it by hand, and remove the file")
 	}
 	return st, nil
 }
 
 // save replaces the state file in one step: a half-written one would hide what
 // has to be taken away.
-func (st *state) save(ws workspace.Workspace) error {
-	if err := os.MkdirAll(ws.Cluster(), 0o755); err != nil {
+func (st *state) save() error {
+	if err := os.MkdirAll(st.ws.Cluster(), 0o755); err != nil {
 		return err
 	}
-	return files.WriteJSON(statePath(ws), st)
+	return files.WriteJSON(statePath(st.ws), st)
+}
+
+// willMake records the folders that are about to be made on the host for dir.
+func (st *state) willMake(dir string) error {
+	st.Folders = append(st.Folders, machine.MissingFolders(dir)...)
+	return st.save()
 }
 
 // groupPrefix is how the control groups of all clusters begin.
 const groupPrefix = "capacityv2-"
 
 // group is how the control groups of the nodes begin: that of the first is it.
-func (st *state) group() string { return "/" + groupPrefix + st.ID }
+func (st *state) group() string { return groupPrefix + st.ID }
+
+// link is the host's end of the nodes' network.
+func (st *state) link() string { return "cap-" + st.ID }
 
 // groupsAtTop is a variable for tests: what else runs on the machine is not theirs.
 var groupsAtTop = machine.Groups
@@ -90,44 +91,63 @@ var groupsAtTop = machine.Groups
 // others reports whether a cluster of another checkout runs: its nodes have mounted
 // their folders over the same ones of the host.
 func (st *state) others() bool {
-	return slices.ContainsFunc(groupsAtTop(groupPrefix), func(name string) bool {
-		return !strings.HasPrefix(name, groupPrefix+"probe-") && !strings.HasPrefix("/"+name, st.group())
+	return slices.ContainsFunc(groupsAtTop(groupPrefix), func(dir string) bool {
+		name := filepath.Base(dir)
+		return !strings.HasPrefix(name, groupPrefix+"probe-") && !strings.HasPrefix(name, st.group())
 	})
 }
 
-// alive reports whether any process of the cluster lives.
-func (st *state) alive() bool {
-	for _, p := range st.Processes {
-		if p.Alive() {
-			return true
-		}
+// lock keeps two verbs from the same cluster.
+func lock(ws workspace.Workspace) (*os.File, error) {
+	if err := os.MkdirAll(ws.Work, 0o755); err != nil {
+		return nil, err
 	}
-	return false
+	return machine.Lock(filepath.Join(ws.Work, "cluster.lock"), "another make up or make down is at work on "+ws.Cluster())
 }
 
-// set remembers what to write to a kernel setting at the end. The first content
-// stands: a later one is ours.
-func (st *state) set(file, content string) {
-	if st.Settings == nil {
-		st.Settings = map[string]string{}
+// Status is what is known of the cluster.
+type Status struct {
+	Running bool
+	Mode    Mode
+	// Nodes is how many nodes the running cluster has.
+	Nodes      int
+	Kubeconfig string
+	// Gates is the value of FEATURE_GATES.
+	Gates string
+	// Components is the folder of the programs that run, kubectl among them.
+	Components string
+	// KubectlCache is a folder for kubectl's KUBECACHEDIR, which ends with the
+	// cluster.
+	KubectlCache string
+	// Group is how the control groups of the containers of its nodes begin.
+	Group string
+}
+
+// StatusOf tells about the cluster of the workspace. Running is false when it was
+// never ready or has ended.
+func StatusOf(ws workspace.Workspace) (Status, error) {
+	st, err := loadState(ws)
+	if st == nil || err != nil {
+		return Status{}, err
 	}
-	if _, ok := st.Settings[file]; !ok {
-		st.Settings[file] = content
+	p := placesOf(ws)
+	s := Status{Running: st.Ready && machine.Alive(st.ID), Mode: st.Mode, Kubeconfig: p.kubeconfig(), Gates: st.Gates,
+		Components: st.Components, KubectlCache: p.kubectlCache(), Group: "/" + st.group()}
+	if s.Running {
+		s.Nodes = st.Nodes
 	}
+	return s, nil
 }
 
-// record is the state as something that is told what will be made on the machine.
-type record struct {
-	ws workspace.Workspace
-	st *state
+// Running reports whether any process of a cluster of this workspace lives.
+func Running(ws workspace.Workspace) (bool, error) {
+	st, err := loadState(ws)
+	return st != nil && machine.Alive(st.ID), err
 }
 
-func (r record) Group(dir string) error {
-	r.st.Cgroups = append(r.st.Cgroups, dir)
-	return r.st.save(r.ws)
-}
-
-func (r record) Setting(file, content string) error {
-	r.st.set(file, content)
-	return r.st.save(r.ws)
+// Recorded reports whether there is something of a cluster to take away: it runs, or its
+// processes ended without make down.
+func Recorded(ws workspace.Workspace) (bool, error) {
+	st, err := loadState(ws)
+	return st != nil, err
 }

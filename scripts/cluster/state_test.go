@@ -1,13 +1,15 @@
 package cluster
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
-	"time"
 
 	"capacityv2.internal/scripts/machine"
+	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -22,20 +24,13 @@ func TestStateRoundTrip(t *testing.T) {
 	if st, err := loadState(ws); st != nil || err != nil {
 		t.Fatalf("without a file: %v, %v", st, err)
 	}
-	st := &state{ID: "abc123", Mode: ModeFull, Gates: "A=true", Started: time.Unix(1, 0).UTC(), Ready: true,
-		Processes: []machine.Process{{Name: "node1", PID: 7, Start: "boot/9", Mark: "abc123"}},
-		Cgroups:   []string{"/sys/fs/cgroup/capacityv2-abc123"}, Folders: []string{"/opt/cni"}, Link: "cap-abc123"}
-	st.set("/proc/sys/kernel/panic", "1\n")
-	st.set("/proc/sys/kernel/panic", "10\n") // ours by now
-	if err := st.save(ws); err != nil {
+	st := &state{ID: "abc123", Mode: ModeFull, Nodes: 2, Gates: "A=true", Ready: true, Components: "/c", Folders: []string{"/opt/cni"}, ws: ws}
+	if err := st.save(); err != nil {
 		t.Fatal(err)
 	}
 	got, err := loadState(ws)
 	if err != nil || !reflect.DeepEqual(got, st) {
 		t.Errorf("read back %+v, %v\nwant %+v", got, err, st)
-	}
-	if got.Settings["/proc/sys/kernel/panic"] != "1\n" {
-		t.Errorf("settings: %v, want the first content", got.Settings)
 	}
 }
 
@@ -52,13 +47,29 @@ func TestBrokenStateIsAnError(t *testing.T) {
 	}
 }
 
-func TestMissingFolders(t *testing.T) {
-	exists := func(p string) bool { return p == "/" || p == "/opt" }
-	got := machine.MissingFolders("/opt/cni/bin", exists)
-	if want := []string{"/opt/cni", "/opt/cni/bin"}; !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+// TestUnknownModeIsRefused checks that nothing is taken away for a cluster of another version
+// of the tooling, which might have been in folders that a kubelet of the machine has by now.
+func TestUnknownModeIsRefused(t *testing.T) {
+	ws := testWorkspace(t)
+	kubelet := filepath.Join(t.TempDir(), "kubelet")
+	volume := filepath.Join(kubelet, "pods", "1", "volume")
+	if err := os.MkdirAll(volume, 0o755); err != nil {
+		t.Fatal(err)
 	}
-	if got := machine.MissingFolders("/opt", exists); got != nil {
-		t.Errorf("for an existing one: %v", got)
+	if err := os.MkdirAll(ws.Cluster(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	content := fmt.Sprintf(`{"id": "abc123", "mode": "host", "ready": true, "trees": [%q], "keepRules": true,
+		"processes": [{"name": "local-up-cluster.sh", "pid": 1, "start": "another boot/1", "mark": "abc123"}]}`, kubelet)
+	if err := os.WriteFile(statePath(ws), []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := down(t, ws); !progress.IsRefusal(err) || !strings.Contains(err.Error(), statePath(ws)) {
+		t.Errorf("got %v, want a refusal that names the file", err)
+	}
+	for _, path := range []string{volume, statePath(ws)} {
+		if !machine.Exists(path) {
+			t.Errorf("%s is gone", path)
+		}
 	}
 }

@@ -1,15 +1,17 @@
 package machine
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
-	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
 )
 
 // cgroupRoot is where the control group file systems are mounted.
@@ -19,48 +21,46 @@ const cgroupRoot = "/sys/fs/cgroup"
 type hierarchy struct {
 	path    string
 	unified bool // version 2
-	// beside marks version 2 without controllers beside version 1: runc makes
-	// groups there too.
+	// beside marks version 2 without controllers beside version 1: runc makes groups there too.
 	beside bool
-	cpuset bool // version 1, new groups begin without CPUs and memory nodes
 }
 
-// cgroupHierarchies returns what the kubelet uses: version 2 alone, or all
-// hierarchies of version 1.
-func cgroupHierarchies() ([]hierarchy, error) {
-	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
-	if err != nil {
-		return nil, err
-	}
-	var v1, v2 []hierarchy
-	for _, m := range mounts {
-		switch {
-		case !strings.HasPrefix(m.Mountpoint, cgroupRoot):
-		case m.FSType == "cgroup2" && m.Mountpoint == cgroupRoot:
-			v2 = append(v2, hierarchy{path: m.Mountpoint, unified: true})
-		case m.FSType == "cgroup2":
-			v1 = append(v1, hierarchy{path: m.Mountpoint, beside: true})
-		default:
-			v1 = append(v1, hierarchy{path: m.Mountpoint, cpuset: slices.Contains(strings.Split(m.VFSOptions, ","), "cpuset")})
-		}
-	}
-	if len(v2) > 0 {
-		return v2, nil
+// hierarchies returns what the kubelet uses: version 2 alone, or all hierarchies of version 1.
+func hierarchies() ([]hierarchy, error) {
+	if fileSystem(cgroupRoot) == unix.CGROUP2_SUPER_MAGIC {
+		return []hierarchy{{path: cgroupRoot, unified: true}}, nil
 	}
 	for _, need := range []string{"cpu", "cpuset", "memory", "pids"} {
-		if _, err := os.Stat(filepath.Join(cgroupRoot, need)); err != nil {
+		if !Exists(filepath.Join(cgroupRoot, need)) {
 			return nil, fmt.Errorf("no control group %q", need)
 		}
 	}
-	return v1, nil
+	entries, err := os.ReadDir(cgroupRoot)
+	if err != nil {
+		return nil, err
+	}
+	var all []hierarchy
+	for _, e := range entries {
+		path := filepath.Join(cgroupRoot, e.Name())
+		if magic := fileSystem(path); e.IsDir() && (magic == unix.CGROUP_SUPER_MAGIC || magic == unix.CGROUP2_SUPER_MAGIC) {
+			all = append(all, hierarchy{path: path, beside: magic == unix.CGROUP2_SUPER_MAGIC})
+		}
+	}
+	return all, nil
 }
 
-// wantControllers are those that the kubelet asks for where the kernel has them.
-var wantControllers = []string{"cpu", "cpuset", "memory", "hugetlb", "pids"}
+// fileSystem returns the kernel's number for the type of file system at path.
+func fileSystem(path string) int64 {
+	var st unix.Statfs_t
+	_ = unix.Statfs(path, &st) // its zero is no file system
+	return int64(st.Type)
+}
 
-// missingControllers returns which of [wantControllers] the kernel has but does
-// not pass on to groups below the root.
-func (h hierarchy) missingControllers() ([]string, error) {
+// controllers are those that the kubelet asks for where the kernel has them.
+var controllers = []string{"cpu", "cpuset", "memory", "hugetlb", "pids"}
+
+// missing returns which [controllers] the kernel has but does not pass on to groups below the root.
+func (h hierarchy) missing() ([]string, error) {
 	has, err := os.ReadFile(filepath.Join(h.path, "cgroup.controllers"))
 	if err != nil {
 		return nil, err
@@ -69,29 +69,21 @@ func (h hierarchy) missingControllers() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var missing []string
-	for _, c := range wantControllers {
-		if contains(has, c) && !contains(passed, c) {
-			missing = append(missing, c)
-		}
-	}
-	return missing, nil
-}
-
-func contains(list []byte, word string) bool {
-	return strings.Contains(" "+strings.TrimSpace(string(list))+" ", " "+word+" ")
+	return slices.DeleteFunc(slices.Clone(controllers), func(c string) bool {
+		return !slices.Contains(strings.Fields(string(has)), c) || slices.Contains(strings.Fields(string(passed)), c)
+	}), nil
 }
 
 // probe makes a group and removes it again.
 func (h hierarchy) probe() error {
 	if h.unified {
-		missing, err := h.missingControllers()
+		missing, err := h.missing()
 		if err != nil {
 			return err
 		}
 		// The file is in all groups but the real root: inside a container, where
 		// a group that holds processes cannot pass controllers on.
-		if _, err := os.Stat(filepath.Join(h.path, "cgroup.type")); err == nil && len(missing) > 0 {
+		if Exists(filepath.Join(h.path, "cgroup.type")) && len(missing) > 0 {
 			return fmt.Errorf("%s does not pass on %s", h.path, strings.Join(missing, ", "))
 		}
 	}
@@ -102,62 +94,80 @@ func (h hierarchy) probe() error {
 	return os.Remove(dir)
 }
 
-// MakeGroup makes a group in every hierarchy. It tells the record what it is about to
-// make or change.
-func MakeGroup(name string, record Record) error {
-	hs, err := cgroupHierarchies()
-	if err != nil {
+// makeGroup makes a group. Controllers that the root passes on for it stay on: groups of others
+// may use them by the time it is removed.
+func (h hierarchy) makeGroup(name string) error {
+	if h.beside {
+		return nil // runc makes it
+	}
+	if h.unified {
+		missing, err := h.missing()
+		if err != nil {
+			return err
+		}
+		if len(missing) > 0 {
+			on := "+" + strings.Join(missing, " +")
+			if err := os.WriteFile(filepath.Join(h.path, "cgroup.subtree_control"), []byte(on), 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	if err := os.Mkdir(filepath.Join(h.path, name), 0o755); err != nil || h.unified {
 		return err
 	}
-	for _, h := range hs {
-		dir := filepath.Join(h.path, name)
-		if err := record.Group(dir); err != nil {
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} { // a new group has none
+		content, err := os.ReadFile(filepath.Join(h.path, file))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // another hierarchy
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(h.path, name, file), content, 0o644)
+		}
+		if err != nil {
 			return err
-		}
-		if h.unified {
-			missing, err := h.missingControllers()
-			if err != nil {
-				return err
-			}
-			if err := passOn(h, missing, record); err != nil {
-				return err
-			}
-		}
-		if h.beside {
-			continue // recorded, because runc makes it
-		}
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			return err
-		}
-		if h.cpuset {
-			for _, f := range []string{"cpuset.cpus", "cpuset.mems"} {
-				b, err := os.ReadFile(filepath.Join(h.path, f))
-				if err != nil {
-					return err
-				}
-				if err := os.WriteFile(filepath.Join(dir, f), b, 0o644); err != nil {
-					return err
-				}
-			}
 		}
 	}
 	return nil
 }
 
-// passOn lets the root pass the controllers on; the undo takes them back.
-func passOn(h hierarchy, controllers []string, record Record) error {
-	file := filepath.Join(h.path, "cgroup.subtree_control")
-	if len(controllers) == 0 {
-		return nil
-	}
-	if err := record.Setting(file, "-"+strings.Join(controllers, " -")); err != nil {
+// MakeGroup makes a control group in every hierarchy.
+func MakeGroup(name string) error {
+	all, err := hierarchies()
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, []byte("+"+strings.Join(controllers, " +")), 0o644)
+	for _, h := range all {
+		if err := h.makeGroup(name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// RemoveGroup removes a group with all groups below it.
-func RemoveGroup(dir string) error {
+// Groups returns the folders of the groups at the top of all hierarchies whose name begins so.
+func Groups(prefix string) []string {
+	all, _ := hierarchies() // none: no groups
+	var dirs []string
+	for _, h := range all {
+		found, _ := filepath.Glob(filepath.Join(h.path, prefix+"*"))
+		dirs = append(dirs, found...)
+	}
+	return dirs
+}
+
+// RemoveGroups removes the groups whose name begins so, with all groups below them.
+func RemoveGroups(ctx context.Context, prefix string) error {
+	var errs []error
+	for _, dir := range Groups(prefix) {
+		var err error
+		// The kernel ends the last processes a moment after their parent.
+		WaitUntil(ctx, 10*time.Second, func() bool { err = removeGroup(dir); return err == nil })
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func removeGroup(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if os.IsNotExist(err) {
 		return nil
@@ -167,45 +177,10 @@ func RemoveGroup(dir string) error {
 	}
 	for _, e := range entries {
 		if e.IsDir() {
-			if err := RemoveGroup(filepath.Join(dir, e.Name())); err != nil {
+			if err := removeGroup(filepath.Join(dir, e.Name())); err != nil {
 				return err
 			}
 		}
 	}
 	return os.Remove(dir)
-}
-
-// CgroupV1 reports whether the kubelet finds the old control groups.
-func CgroupV1() bool {
-	hs, err := cgroupHierarchies()
-	return err == nil && len(hs) > 0 && !hs[0].unified
-}
-
-// GroupPaths returns where the group name is in every hierarchy.
-func GroupPaths(name string) []string {
-	hs, err := cgroupHierarchies()
-	if err != nil {
-		return nil
-	}
-	var ps []string
-	for _, h := range hs {
-		ps = append(ps, filepath.Join(h.path, name))
-	}
-	return ps
-}
-
-// Groups returns the names of the groups at the top whose name begins so.
-func Groups(prefix string) []string {
-	hs, err := cgroupHierarchies()
-	if err != nil {
-		return nil
-	}
-	names := map[string]bool{}
-	for _, h := range hs {
-		found, _ := filepath.Glob(filepath.Join(h.path, prefix+"*"))
-		for _, f := range found {
-			names[filepath.Base(f)] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
 }

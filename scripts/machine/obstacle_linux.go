@@ -13,24 +13,21 @@ import (
 // Namespaces are what a node has of its own.
 const Namespaces = syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
 
-// NodeObstacle says what keeps a node from running on this machine; "" means
-// nothing does. A node that uses the host's own namespaces needs no others.
-func NodeObstacle(hostNamespaces bool) string {
+// NodeObstacle says what keeps a node from running on this machine; "" means nothing does.
+func NodeObstacle() string {
 	if os.Geteuid() != 0 {
 		return "not root"
 	}
-	if !hostNamespaces {
-		cmd := exec.Command("true")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: Namespaces}
-		if err := cmd.Run(); err != nil {
-			return "no namespaces: " + err.Error()
-		}
+	cmd := exec.Command("true")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: Namespaces}
+	if err := cmd.Run(); err != nil {
+		return "no namespaces: " + err.Error()
 	}
-	hs, err := cgroupHierarchies()
+	all, err := hierarchies()
 	if err != nil {
 		return err.Error()
 	}
-	for _, h := range hs {
+	for _, h := range all {
 		if err := h.probe(); err != nil {
 			return "control groups cannot be made: " + err.Error()
 		}

@@ -4,83 +4,64 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"syscall"
 	"time"
+
+	"capacityv2.internal/scripts/progress"
 )
 
-// Process is a process that leads a process group of its own.
-type Process struct {
-	Name string `json:"name"`
-	PID  int    `json:"pid"`
-	// Start is when the process began, as the system tells it. PIDs are used
-	// again; a PID with its start time is not.
-	Start string `json:"start"`
-	// Mark is in the environment of the process and of all that it started.
-	Mark string `json:"mark"`
-}
-
-// MarkVariable carries a process's mark.
+// MarkVariable carries a mark in the environment of a process, and of all that it starts. By it
+// they are found again: the number of a process may be another one's by then.
 const MarkVariable = "CAPACITYV2_CLUSTER"
 
-// NewProcess describes a process that was just started with the mark.
-func NewProcess(name string, pid int, mark string) (Process, error) {
-	start, err := processStart(pid)
-	if err != nil {
-		return Process{}, fmt.Errorf("process %d (%s): %w", pid, name, err)
-	}
-	return Process{Name: name, PID: pid, Start: start, Mark: mark}, nil
-}
+// process is a living process with a mark.
+type process struct{ pid, parent int }
 
-// Alive is false for another process that has the same PID by now.
-func (p Process) Alive() bool {
-	start, err := processStart(p.PID)
-	return err == nil && start == p.Start
-}
+// Alive reports whether a process with the mark lives.
+func Alive(mark string) bool { return len(marked(mark)) > 0 }
 
-// errGone says that there is no such process, or only what is left of one.
-var errGone = errors.New("no such process")
-
-// Stop asks the process to end and waits. After grace it ends the process and
-// what is left of its group: nothing may stay.
-func (p Process) Stop(ctx context.Context, grace time.Duration) error {
-	if p.Alive() {
-		if err := kill(p.PID, syscall.SIGTERM); err != nil {
-			return fmt.Errorf("end %s (pid %d): %w", p.Name, p.PID, err)
+// Stop asks the processes with the mark to end, of each family the eldest, and waits. After grace it
+// ends what is left: nothing may stay.
+func Stop(ctx context.Context, mark string, grace time.Duration) error {
+	all := marked(mark)
+	for _, p := range all {
+		if slices.ContainsFunc(all, func(o process) bool { return o.pid == p.parent }) {
+			continue
 		}
-		WaitUntil(ctx, grace, func() bool { return !p.Alive() })
+		if err := syscall.Kill(p.pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("end process %d: %w", p.pid, err)
+		}
 	}
+	WaitUntil(ctx, grace, func() bool { return !Alive(mark) })
 	ended := WaitUntil(ctx, 20*time.Second, func() bool {
-		if p.Alive() {
-			_ = kill(p.PID, syscall.SIGKILL)
-			return false
+		left := marked(mark)
+		for _, p := range left {
+			_ = syscall.Kill(p.pid, syscall.SIGKILL)
 		}
-		rest, ending := groupMembers(p.PID, p.Mark)
-		for _, pid := range rest {
-			_ = kill(pid, syscall.SIGKILL)
-		}
-		return len(rest) == 0 && !ending
+		// One that ends loses its environment first, and its files and ports later.
+		return len(left) == 0 && !slices.ContainsFunc(all, process.holds)
 	})
 	if !ended {
-		return fmt.Errorf("%s (process group %d) does not end", p.Name, p.PID)
+		return fmt.Errorf("processes with %s=%s do not end: %v", MarkVariable, mark, all)
 	}
 	return nil
 }
 
-func kill(pid int, sig syscall.Signal) error {
-	if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return err
+// Lock keeps others from what is done under the file at path, until it is closed or this process ends.
+// It refuses, with what is done as at, where somebody else has the lock.
+func Lock(path, at string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
 	}
-	return nil
-}
-
-// WaitUntil polls f and returns whether it became true in time.
-func WaitUntil(ctx context.Context, d time.Duration, f func() bool) bool {
-	deadline := time.Now().Add(d)
-	for !f() {
-		if time.Now().After(deadline) || ctx.Err() != nil {
-			return f()
-		}
-		time.Sleep(100 * time.Millisecond)
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = progress.Refuse(at, "one at a time", "wait for it, or end it")
 	}
-	return true
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }

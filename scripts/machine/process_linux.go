@@ -1,68 +1,42 @@
 package machine
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// processStart returns the start time in clock ticks since boot, and the boot's
-// identity, because the ticks begin again with the next one.
-func processStart(pid int) (string, error) {
-	f, err := statFields(pid)
-	if err != nil {
-		return "", err
+// marked returns the living processes with the mark.
+func marked(mark string) []process {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is right
+	var all []process
+	for _, file := range files {
+		environment, err := os.ReadFile(file)
+		if err != nil || !slices.Contains(strings.Split(string(environment), "\x00"), MarkVariable+"="+mark) {
+			continue // another one, or it has ended
+		}
+		var p process
+		if _, err := fmt.Sscanf(file, "/proc/%d/", &p.pid); err == nil {
+			_, p.parent = stat(p.pid)
+			all = append(all, p)
+		}
 	}
-	if f[0] == "Z" || f[0] == "X" {
-		return "", errGone
-	}
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "", err
-	}
-	return strings.TrimSpace(string(boot)) + "/" + f[19], nil
+	return all
 }
 
-// statFields returns the fields of /proc/PID/stat from the state on: the name
-// before it may hold spaces and parentheses.
-func statFields(pid int) ([]string, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return nil, errGone
-	}
-	s := string(b)
-	f := strings.Fields(s[strings.LastIndex(s, ")")+1:])
-	if len(f) < 20 {
-		return nil, fmt.Errorf("/proc/%d/stat: %d fields", pid, len(f))
-	}
-	return f, nil
+// holds reports whether the process has files and ports: a zombie has none.
+func (p process) holds() bool {
+	state, _ := stat(p.pid)
+	return state != "" && state != "Z" && state != "X"
 }
 
-// groupMembers returns the living processes of the group that carry the mark: the
-// number alone could be another group's by now. ending is true when one is on its
-// way out: the kernel takes its environment away first, and its files and ports
-// later.
-func groupMembers(pgid int, mark string) (pids []int, ending bool) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil, false
-	}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		f, err := statFields(pid)
-		if err != nil || f[0] == "Z" || f[0] == "X" || f[2] != strconv.Itoa(pgid) {
-			continue
-		}
-		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-		ending = ending || err == nil && len(env) == 0
-		if err == nil && slices.Contains(strings.Split(string(env), "\x00"), MarkVariable+"="+mark) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids, ending
+// stat returns the state of a process, "" where there is none, and the number of its parent.
+func stat(pid int) (state string, parent int) {
+	content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	// The name, in parentheses, may hold some itself, and spaces.
+	_, _ = fmt.Sscan(string(content[bytes.LastIndexByte(content, ')')+1:]), &state, &parent)
+	return state, parent
 }

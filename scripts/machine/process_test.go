@@ -4,16 +4,18 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"capacityv2.internal/scripts/progress"
 )
 
-// startGroup starts a shell that leads a session and has one child, as upstream's
-// script does. It returns the shell and the child's PID.
-func startGroup(t *testing.T, mark, script string) (Process, int) {
+// start starts a shell with one child, as upstream's script has. It returns the child.
+func start(t *testing.T, mark, script string) int {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", script)
 	cmd.Env = append(os.Environ(), MarkVariable+"="+mark)
@@ -25,10 +27,6 @@ func startGroup(t *testing.T, mark, script string) (Process, int) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewProcess("test", cmd.Process.Pid, mark)
-	if err != nil {
-		t.Fatal(err)
-	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
@@ -38,51 +36,81 @@ func startGroup(t *testing.T, mark, script string) (Process, int) {
 		t.Fatal(err)
 	}
 	go func() { _ = cmd.Wait() }()
-	t.Cleanup(func() { _ = syscall.Kill(child, syscall.SIGKILL) })
-	return p, child
+	t.Cleanup(func() { _ = syscall.Kill(child, syscall.SIGKILL); _ = syscall.Kill(cmd.Process.Pid, syscall.SIGKILL) })
+	return child
 }
 
-func lives(pid int) bool {
-	_, err := processStart(pid)
-	return err == nil
-}
-
-func TestStopEndsLeaderAndGroup(t *testing.T) {
+func TestStopEndsWhatHasTheMark(t *testing.T) {
+	other := start(t, "m2", `sleep 60 >/dev/null & echo $!; wait`)
 	for name, script := range map[string]string{
-		"that ends at once": `sleep 60 >/dev/null & echo $!; wait`,
-		"that ignores TERM": `trap '' TERM; sleep 60 >/dev/null & echo $!; while :; do wait; done`,
+		"that ends at once":     `sleep 60 >/dev/null & echo $!; wait`,
+		"that ignores TERM":     `trap '' TERM; sleep 60 >/dev/null & echo $!; while :; do wait; done`,
+		"whose parent has died": `(sleep 60 >/dev/null & echo $!)`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, child := startGroup(t, "m1", script)
-			if !p.Alive() {
+			child := start(t, "m1", script)
+			if !Alive("m1") {
 				t.Fatal("not alive after its start")
 			}
-			if err := p.Stop(t.Context(), 300*time.Millisecond); err != nil {
+			if err := Stop(t.Context(), "m1", 300*time.Millisecond); err != nil {
 				t.Fatal(err)
 			}
-			if p.Alive() || !WaitUntil(t.Context(), 5*time.Second, func() bool { return !lives(child) }) {
+			if Alive("m1") || (process{pid: child}).holds() {
 				t.Error("something lives on")
 			}
-			if err := p.Stop(t.Context(), time.Second); err != nil {
+			if err := Stop(t.Context(), "m1", time.Second); err != nil {
 				t.Errorf("a second time: %v", err)
 			}
 		})
 	}
+	if !Alive("m2") || !(process{pid: other}).holds() {
+		t.Error("ended a process with another mark")
+	}
 }
 
-func TestStopSparesAReusedPID(t *testing.T) {
-	p, child := startGroup(t, "m1", `sleep 60 >/dev/null & echo $!; wait`)
-	other := Process{Name: "ended long ago", PID: p.PID, Start: "another boot/1", Mark: "m2"}
-	if other.Alive() {
-		t.Error("another start time passed for the same process")
+// TestStopAsksTheEldest checks that a process may end those that it has started in its own way.
+func TestStopAsksTheEldest(t *testing.T) {
+	said := filepath.Join(t.TempDir(), "said")
+	start(t, "m3", `trap 'echo parent >>`+said+`; kill $child; exit' TERM
+		sh -c 'trap "echo child >>`+said+`; exit" TERM; echo ready >`+said+`; while :; do sleep 0.1; done' >/dev/null & child=$!; echo $child; wait`)
+	read := func() string { b, _ := os.ReadFile(said); return string(b) }
+	if !WaitUntil(t.Context(), 10*time.Second, func() bool { return read() == "ready\n" }) {
+		t.Fatal("the child is not ready")
 	}
-	if err := other.Stop(t.Context(), 100*time.Millisecond); err != nil {
+	if err := Stop(t.Context(), "m3", 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if !p.Alive() || !lives(child) {
-		t.Error("ended a process that only has the number of ours")
+	if got := read(); got != "ready\nparent\nchild\n" {
+		t.Errorf("said %q, want the parent to be asked, and the child by it", got)
 	}
-	if err := p.Stop(t.Context(), time.Second); err != nil {
+}
+
+func TestLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	held, err := Lock(path, "busy")
+	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := Lock(path, "busy"); !progress.IsRefusal(err) {
+		t.Errorf("got %v, want a refusal", err)
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Lock(path, "busy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Close()
+}
+
+func TestMissingFolders(t *testing.T) {
+	dir := t.TempDir()
+	want := []string{filepath.Join(dir, "cni"), filepath.Join(dir, "cni", "bin")}
+	if got := MissingFolders(filepath.Join(dir, "cni", "bin")); len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := MissingFolders(dir); got != nil {
+		t.Errorf("for an existing one: %v", got)
 	}
 }

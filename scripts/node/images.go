@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"time"
@@ -18,6 +19,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"capacityv2.internal/scripts/archive"
+	"capacityv2.internal/scripts/run"
 )
 
 // Image is a container image that every node gets, beside the one of pause.
@@ -79,15 +81,41 @@ func (i Image) Sum(h hash.Hash) error {
 	return nil
 }
 
-// WriteImages writes all images into a folder and returns the tarballs.
-func WriteImages(ctx context.Context, images []Image, dir string) ([]string, error) {
-	var tarballs []string
-	for n, i := range images {
+// pauseTag finds the version of the tree's pause image.
+var pauseTag = regexp.MustCompile(`(?m)^TAG \?= (\S+)$`)
+
+// pauseImage compiles the tree's pause into dir. The image has the name that upstream's own tests ask for,
+// so that they find ours under it.
+func pauseImage(ctx context.Context, tree, dir string, log io.Writer) (Image, error) {
+	source := filepath.Join(tree, "build", "pause")
+	makefile, err := os.ReadFile(filepath.Join(source, "Makefile"))
+	if err != nil {
+		return Image{}, err
+	}
+	tag := pauseTag.FindSubmatch(makefile)
+	if tag == nil {
+		return Image{}, fmt.Errorf("%s/Makefile: no TAG", source)
+	}
+	program := filepath.Join(dir, "pause")
+	cc := run.Cmd{Name: "gcc", Log: log, Args: []string{"-Os", "-Wall", "-static", "-s", "-o", program, filepath.Join(source, "linux", "pause.c")}}
+	// The user of upstream's image, so that it runs under "runAsNonRoot" too.
+	return Image{Reference: "registry.k8s.io/pause:" + string(tag[1]), Entrypoint: []string{"/pause"},
+		Files: map[string]string{"pause": program}, user: "65535:65535"}, cc.Run(ctx)
+}
+
+// WriteImages writes the tree's pause image and the others into a folder. It returns the reference of the
+// first one, and the tarballs of all.
+func WriteImages(ctx context.Context, tree string, others []Image, dir string, log io.Writer) (pause string, tarballs []string, err error) {
+	first, err := pauseImage(ctx, tree, dir, log)
+	if err != nil {
+		return "", nil, err
+	}
+	for n, i := range slices.Concat([]Image{first}, others) {
 		tarball := filepath.Join(dir, fmt.Sprintf("%d.tar", n))
 		if err := i.write(ctx, tarball); err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		tarballs = append(tarballs, tarball)
 	}
-	return tarballs, nil
+	return first.Reference, tarballs, nil
 }

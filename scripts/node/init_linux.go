@@ -10,10 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -104,90 +101,98 @@ func Init(ctx context.Context, specFile string) error {
 			return err
 		}
 	}
-	err = spec.runPrograms(ctx)
+	ended := make(chan ending)
+	go reap(ended)
+	err = spec.runPrograms(ctx, ended)
 	_ = syscall.Kill(containerd, syscall.SIGTERM)
-	for range 50 { // its database closes cleanly; if not in time, so be it
-		if pid, err := syscall.Wait4(containerd, nil, syscall.WNOHANG, nil); err != nil || pid == containerd {
-			break
+	for timeout := time.After(5 * time.Second); ; { // its database closes cleanly; if not in time, so be it
+		select {
+		case e := <-ended:
+			if e.pid != containerd {
+				continue
+			}
+		case <-timeout:
 		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	if ctx.Err() == nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return err
 	}
-	return nil
 }
 
 // shortRun is how long a program has to run to be started again when it ends.
 var shortRun = 5 * time.Second
 
+// running is a program that was started.
+type running struct {
+	Program
+	started time.Time
+}
+
 // runPrograms runs the programs until one ends, or ctx does, and ends the others. One that
 // restarts is started again, as a service manager does, unless it has hardly run. The error
 // tells which one ended.
-func (s *Spec) runPrograms(ctx context.Context) error {
-	var mutex sync.Mutex
-	var pids []int
-	terminate := func() {
-		mutex.Lock()
-		defer mutex.Unlock()
-		for _, pid := range pids {
-			_ = syscall.Kill(pid, syscall.SIGTERM)
-		}
-	}
-	started := make([]time.Time, len(s.Programs))
-	for i, p := range s.Programs {
-		pid, err := start(os.O_TRUNC, p.Log, p.Dir, s.Env, p.Args[0], p.Args[1:]...)
+func (s *Spec) runPrograms(ctx context.Context, ended <-chan ending) (err error) {
+	programs := map[int]running{}
+	for _, p := range s.Programs {
+		pid, err := p.start(s.Env, os.O_TRUNC)
 		if err != nil {
-			terminate()
-			return err
+			return err // the end of this process is that of the others
 		}
-		pids, started[i] = append(pids, pid), time.Now()
+		programs[pid] = running{p, time.Now()}
 	}
-	go func() {
-		<-ctx.Done()
-		terminate()
-	}()
-	for {
-		i, status := reap(pids)
-		p := s.Programs[i]
-		err := fmt.Errorf("%s ended by itself: %s", p.Args[0], status)
-		if ctx.Err() == nil && p.Restarts && time.Since(started[i]) > shortRun {
-			fmt.Printf("%v; it is started again\n", err)
-			var pid int
-			if pid, err = start(os.O_APPEND, p.Log, p.Dir, s.Env, p.Args[0], p.Args[1:]...); err == nil {
-				mutex.Lock()
-				pids[i], started[i] = pid, time.Now()
-				mutex.Unlock()
-				if ctx.Err() != nil {
-					terminate() // again, because this one was not there
-				}
+	terminate := ctx.Done()
+	for len(programs) > 0 {
+		select {
+		case <-terminate:
+			terminate = nil
+			signal(programs)
+		case e := <-ended:
+			p, ours := programs[e.pid]
+			if delete(programs, e.pid); !ours || err != nil {
 				continue
 			}
+			err = fmt.Errorf("%s ended by itself: %s", p.Args[0], e.how)
+			if ctx.Err() == nil && p.Restarts && time.Since(p.started) > shortRun {
+				fmt.Printf("%v; it is started again\n", err)
+				var pid int
+				if pid, err = p.start(s.Env, os.O_APPEND); err == nil {
+					programs[pid] = running{p.Program, time.Now()}
+					continue
+				}
+			}
+			signal(programs)
 		}
-		terminate()
-		for left := slices.Delete(slices.Clone(pids), i, i+1); len(left) > 0; {
-			i, _ := reap(left)
-			left = slices.Delete(left, i, i+1)
-		}
-		return err
+	}
+	return err
+}
+
+// signal asks programs to end.
+func signal(programs map[int]running) {
+	for pid := range programs {
+		_ = syscall.Kill(pid, syscall.SIGTERM)
 	}
 }
 
-// reap collects every process that ends, as the first process has to, until one of
-// pids does. It returns its index, and how it ended.
-func reap(pids []int) (int, string) {
+// ending is how a process ended.
+type ending struct {
+	pid int
+	how string
+}
+
+// reap collects every process that ends, as the first process has to.
+func reap(ended chan<- ending) {
 	for {
 		var ws syscall.WaitStatus
-		got, err := syscall.Wait4(-1, &ws, 0, nil)
-		i := slices.Index(pids, got)
+		pid, err := syscall.Wait4(-1, &ws, 0, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil:
-			return 0, err.Error()
-		case i >= 0 && ws.Signaled():
-			return i, "signal " + ws.Signal().String()
-		case i >= 0:
-			return i, "exit code " + strconv.Itoa(ws.ExitStatus())
+			return // there are none, nor anybody to start one
+		case ws.Signaled():
+			ended <- ending{pid, "signal " + ws.Signal().String()}
+		default:
+			ended <- ending{pid, "exit code " + strconv.Itoa(ws.ExitStatus())}
 		}
 	}
 }
@@ -250,11 +255,11 @@ func (s *Spec) network() error {
 // startContainerd returns its PID when it answers and has the images.
 func (s *Spec) startContainerd(ctx context.Context) (int, error) {
 	snapshotter := s.snapshotter()
-	config := s.Node.Path("containerd.toml")
-	if err := os.WriteFile(config, []byte(strings.ReplaceAll(s.Containerd, snapshotterMark, snapshotter)), 0o644); err != nil {
+	if err := s.writeConfig("containerd.toml", snapshotter, "containerd.toml"); err != nil {
 		return 0, err
 	}
-	pid, err := start(os.O_TRUNC, s.ContainerdLog, s.Node.Dir, os.Environ(), filepath.Join(s.Bin, "containerd"), "--config", config)
+	program := Program{Args: []string{filepath.Join(s.Bin, "containerd"), "--config", s.Node.Path("containerd.toml")}, Dir: s.Node.Dir, Log: s.ContainerdLog}
+	pid, err := program.start(s.Env, os.O_TRUNC)
 	if err != nil {
 		return 0, err
 	}
@@ -297,19 +302,18 @@ func (s *Spec) snapshotter() string {
 	return "overlayfs"
 }
 
-// start starts a program that [reap] waits for. logFlag is os.O_TRUNC or os.O_APPEND.
-func start(logFlag int, log, dir string, env []string, name string, args ...string) (int, error) {
-	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|logFlag, 0o644)
+// start starts the program, for [reap] to wait for. logFlag is os.O_TRUNC or os.O_APPEND.
+func (p Program) start(env []string, logFlag int) (int, error) {
+	out, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|logFlag, 0o644)
 	if err != nil {
 		return 0, err
 	}
 	defer out.Close()
-	path, err := exec.LookPath(name)
-	if err != nil {
+	cmd := exec.Command(p.Args[0], p.Args[1:]...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = p.Dir, env, out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
-	return syscall.ForkExec(path, append([]string{name}, args...), &syscall.ProcAttr{
-		Dir: dir, Env: env, Files: []uintptr{uintptr(syscall.Stdin), out.Fd(), out.Fd()},
-		Sys: &syscall.SysProcAttr{Setsid: true},
-	})
+	return cmd.Process.Pid, nil
 }

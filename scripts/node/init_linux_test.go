@@ -55,8 +55,13 @@ func runInner(t *testing.T, dir string) {
 	}}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
+	endings := make(chan ending)
 	ended := make(chan error, 1)
-	go func() { ended <- s.runPrograms(ctx) }()
+	go func() { ended <- s.runPrograms(ctx, endings) }()
+	if !machine.WaitUntil(ctx, 20*time.Second, func() bool { return machine.Exists(filepath.Join(dir, "other")) }) {
+		t.Error("the programs have not begun")
+	}
+	go reap(endings)
 	if restarts == "yes" {
 		if !machine.WaitUntil(ctx, 20*time.Second, func() bool {
 			b, _ := os.ReadFile(log)

@@ -56,9 +56,9 @@ func (n *Node) Path(elem ...string) string {
 // Mount is a folder or file of ours that the node sees in the place of the host's.
 type Mount struct{ From, To string }
 
-// Settings are kernel settings that the kubelet writes when they have another
+// settings are kernel settings that the kubelet writes when they have another
 // value. They are the whole machine's, so the node sees files in their place.
-var Settings = map[string]string{
+var settings = map[string]string{
 	"vm/overcommit_memory":      "1",
 	"vm/panic_on_oom":           "0",
 	"kernel/panic":              "10",

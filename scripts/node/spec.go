@@ -13,9 +13,8 @@ type Spec struct {
 	Node Node
 	// Folders and Files are put over the host's; Files is done after /proc.
 	Folders, Files []Mount
-	// Containerd is the configuration; %SNAPSHOTTER% is filled in on the spot.
-	Containerd string
-	Bin        string
+	// Bin has the programs, Pause is the image of each pod's first container.
+	Bin, Pause string
 	// Images are tarballs to import.
 	Images []string
 	// Log takes what the first process says, ContainerdLog what containerd does.
@@ -42,8 +41,8 @@ type Program struct {
 
 // Prepare makes the node's folders and files and returns the spec without its
 // programs. all are the nodes of the cluster.
-func (n *Node) Prepare(bin, pauseImage string, all []*Node) (*Spec, error) {
-	spec := &Spec{Node: *n, Bin: bin, Folders: n.folders(filepath.Join(bin, "cni"))}
+func (n *Node) Prepare(bin, pause string, all []*Node) (*Spec, error) {
+	spec := &Spec{Node: *n, Bin: bin, Pause: pause, Folders: n.folders(filepath.Join(bin, "cni"))}
 	for _, m := range spec.Folders {
 		if err := os.MkdirAll(m.From, 0o755); err != nil {
 			return nil, err
@@ -60,12 +59,8 @@ func (n *Node) Prepare(bin, pauseImage string, all []*Node) (*Spec, error) {
 			spec.Ports = append(spec.Ports, all[i].Name)
 		}
 	}
-	files := map[string]string{
-		"hosts":                     hosts,
-		"resolv.conf":               "",
-		"cni-conf/10-node.conflist": cniConfig(n.Pods),
-	}
-	for name, value := range Settings {
+	files := map[string]string{"hosts": hosts, "resolv.conf": ""}
+	for name, value := range settings {
 		files[filepath.Join("settings", name)] = value + "\n"
 		spec.Files = append(spec.Files, Mount{n.Path("settings", name), filepath.Join("/proc/sys", name)})
 	}
@@ -78,6 +73,8 @@ func (n *Node) Prepare(bin, pauseImage string, all []*Node) (*Spec, error) {
 			return nil, err
 		}
 	}
-	spec.Containerd = containerdConfig(n, bin, pauseImage)
-	return spec, nil
+	if err := os.MkdirAll(n.Path("cni-conf"), 0o755); err != nil {
+		return nil, err
+	}
+	return spec, spec.writeConfig("pods.conflist", "", "cni-conf/10-node.conflist")
 }

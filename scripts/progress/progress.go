@@ -14,24 +14,23 @@ import (
 	"time"
 )
 
-// heartbeat is how often a running step says that it is still running. CI logs
-// and people both take a silent minute for a hang.
-const heartbeat = 30 * time.Second
-
 // Reporter prints the steps of one verb.
 type Reporter struct {
 	out    io.Writer
 	verb   string
 	logDir string
 	start  time.Time
+	// terminal is whether out can show a line that changes.
+	terminal bool
 
-	mu sync.Mutex
+	mu    sync.Mutex
+	drawn bool // the cursor is in a line to be taken away
 }
 
 // New returns a reporter for verb. Each step logs to a file of its own in
 // logDir/verb.
 func New(out io.Writer, verb, logDir string) *Reporter {
-	return &Reporter{out: out, verb: verb, logDir: filepath.Join(logDir, verb), start: time.Now()}
+	return &Reporter{out: out, verb: verb, logDir: filepath.Join(logDir, verb), start: time.Now(), terminal: isTerminal(out)}
 }
 
 // Task is a step that has not begun.
@@ -92,20 +91,10 @@ func (r *Reporter) run(ctx context.Context, t Task, n, total int) error {
 	r.printf("[%d/%d] %s: %s\n", n, total, r.verb, t.Name)
 	begin := time.Now()
 	stop := make(chan struct{})
+	meter := &Meter{}
 	var beat sync.WaitGroup
-	beat.Go(func() {
-		t := time.NewTicker(heartbeat)
-		defer t.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-t.C:
-				r.printf("      still running after %s (log: %s)\n", time.Since(begin).Round(time.Second), path)
-			}
-		}
-	})
-	err = t.Do(ctx, &Step{Log: log, LogPath: path, r: r})
+	beat.Go(func() { r.beat(meter, path, stop) })
+	err = t.Do(context.WithValue(ctx, meterKey{}, meter), &Step{Log: log, LogPath: path, r: r})
 	close(stop)
 	beat.Wait()
 	took := time.Since(begin).Round(100 * time.Millisecond)
@@ -131,5 +120,9 @@ func (r *Reporter) Printf(format string, args ...any) { r.printf(format, args...
 func (r *Reporter) printf(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.drawn {
+		fmt.Fprint(r.out, clear)
+		r.drawn = false
+	}
 	fmt.Fprintf(r.out, format, args...)
 }

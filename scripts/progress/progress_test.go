@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestStepNamesItsLogOnFailure(t *testing.T) {
@@ -37,6 +40,18 @@ func TestStepNamesItsLogOnFailure(t *testing.T) {
 	}
 }
 
+func TestRefusalSaysWhatHelps(t *testing.T) {
+	for run, want := range map[string]string{
+		"make down, then make up": "found\n  expected: that\n  run: make down, then make up",
+		"wait for it, or end it":  "found\n  expected: that\n  try: wait for it, or end it",
+		"":                        "found\n  expected: that",
+	} {
+		if got := Refuse("found", "that", run).Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestRefusalNeedsNoLog(t *testing.T) {
 	r := New(&strings.Builder{}, "verb", t.TempDir())
 	err := r.Run(context.Background(), Task{Name: "step", Do: func(context.Context, *Step) error {
@@ -44,5 +59,45 @@ func TestRefusalNeedsNoLog(t *testing.T) {
 	}})
 	if want := "found this\n  expected: that\n  run: make it"; err == nil || err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
+	}
+}
+
+// TestLongSteps runs for minutes of a clock of its own.
+func TestLongSteps(t *testing.T) {
+	for name, tc := range map[string]struct {
+		terminal bool
+		total    int
+		want     string
+	}{
+		"silent":   {false, 0, "      still running after 1m0s (log: LOG)\n      still running after 2m0s (log: LOG)\n"},
+		"compiles": {false, 4, "      compiled 1 of 4 packages (1m0s)\n      compiled 1 of 4 packages (2m0s)\n"},
+		"silent on a terminal": {true, 0,
+			"      still running after 1m0s (log: LOG)\n      still running after 2m0s (log: LOG)\n"},
+		"compiles on a terminal": {true, 4, strings.Repeat("\r\033[K      [=======                       ] compiled 1 of 4 packages (T)", 150) + "\r\033[K"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				var out strings.Builder
+				r := New(&out, "verb", dir)
+				r.terminal = tc.terminal
+				err := r.Run(t.Context(), Task{"step", func(ctx context.Context, _ *Step) error {
+					MeterOf(ctx).Add(0, tc.total)
+					MeterOf(ctx).Add(min(tc.total, 1), 0)
+					time.Sleep(150*time.Second + time.Millisecond)
+					return nil
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := strings.ReplaceAll(out.String(), filepath.Join(dir, "verb", "01-step.log"), "LOG")
+				if tc.terminal {
+					got = regexp.MustCompile(`packages \(\w+\)`).ReplaceAllString(got, "packages (T)")
+				}
+				if want := "[1/1] verb: step\n" + tc.want + "      done in 2m30s\n"; got != want {
+					t.Errorf("got\n%q\nwant\n%q", got, want)
+				}
+			})
+		})
 	}
 }

@@ -2,7 +2,7 @@ package progress
 
 import (
 	"errors"
-	"strings"
+	"regexp"
 )
 
 // Refusal is an error about the caller's input or machine: what was found, what
@@ -20,16 +20,22 @@ func Refuse(found, expected, run string) error {
 }
 
 func (e *Refusal) Error() string {
-	var b strings.Builder
-	b.WriteString(e.Found)
+	text := e.Found
 	if e.Expected != "" {
-		b.WriteString("\n  expected: " + e.Expected)
+		text += "\n  expected: " + e.Expected
 	}
-	if e.Run != "" {
-		b.WriteString("\n  run: " + e.Run)
+	switch {
+	case e.Run == "":
+	case command.MatchString(e.Run):
+		text += "\n  run: " + e.Run
+	default:
+		text += "\n  try: " + e.Run
 	}
-	return b.String()
+	return text
 }
+
+// command matches what begins with a command, and not with advice.
+var command = regexp.MustCompile(`^(make|git|go|sudo|apt-get|modprobe|[A-Z_]+=\S* make) `)
 
 // IsRefusal reports whether a [Refusal] is in err's chain.
 func IsRefusal(err error) bool {

@@ -77,30 +77,6 @@ func GoEnv(ctx context.Context, dir string, env []string, log io.Writer, args ..
 	return run.Cmd{Dir: dir, Env: append(Eager(), env...), Log: log, Name: "go", Args: args}.Run(ctx)
 }
 
-// Strip are linker flags that leave out what only a debugger reads.
-const Strip = "-s -w"
-
-// Build builds the main packages pkgs from the module or workspace in dir into
-// the folder out.
-func Build(ctx context.Context, dir, out string, log io.Writer, pkgs ...string) error {
-	return BuildFor(ctx, dir, out, Strip, nil, log, pkgs...)
-}
-
-// BuildFor is [Build] with other linker flags and more environment variables, such as
-// GOARCH.
-func BuildFor(ctx context.Context, dir, out, ldflags string, env []string, log io.Writer, pkgs ...string) error {
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return err
-	}
-	args := []string{"build", "-tags", Tags, "-o", out + string(filepath.Separator), "-ldflags", ldflags}
-	return GoEnv(ctx, dir, env, log, append(args, pkgs...)...)
-}
-
-// BuildTest builds the tests of the package pkg into the program out.
-func BuildTest(ctx context.Context, dir, out string, log io.Writer, pkg string) error {
-	return Go(ctx, dir, log, "test", "-c", NoVet, "-tags", Tags, "-ldflags", Strip, "-o", out, pkg)
-}
-
 // RequireGo refuses a missing or older Go.
 func RequireGo(ctx context.Context) error {
 	v, err := GoValue(ctx, "GOVERSION")

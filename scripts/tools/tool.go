@@ -4,88 +4,68 @@ package tools
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
 )
 
-// Tool is a set of programs of one module, pinned in scripts/pins.
+// Tool is the programs that a module of scripts/pins names as tools.
 type Tool struct {
 	pin string
-	// programs maps a file below the folder for tools to its package.
-	programs map[string]string
-	tags     string
-	ldflags  string
-	env      []string
+	// folder is the one below that for all tools; "" for itself.
+	folder string
+	// from is what the go command names the only program, if that is not the pin.
+	from string
+	// flags are those of go build.
+	flags, env []string
 }
 
-// Build builds the tools into the workspace's folder for them, unless they were built from
-// the same pins.
+// Etcd serves the cluster, the integration tests and code generation.
+var Etcd = Tool{pin: "etcd", from: "server", flags: []string{"-tags", toolchain.Tags}}
+
+// Certificates makes those of the cluster; without it upstream's script would download one.
+var Certificates = Tool{pin: "cfssl"}
+
+// Node are the container runtime and the network of a node.
+var Node = []Tool{
+	{pin: "containerd", flags: []string{"-tags", "no_btrfs,no_devmapper,no_zfs,netgo,osusergo,static_build"}},
+	// The one tool that needs C: seccomp, without which no ordinary pod starts.
+	{pin: "runc", flags: []string{"-tags", "netgo,osusergo,seccomp", "-ldflags", toolchain.Strip + " -extldflags -static"}, env: []string{"CGO_ENABLED=1"}},
+	{pin: "cni", folder: "cni"},
+}
+
+// Specs are what the end-to-end specs need beside a cluster: the program that runs
+// them side by side, and a sidecar that upstream's mock driver asks for.
+var Specs = []Tool{{pin: "ginkgo"}, {pin: "external-attacher", flags: []string{"-tags", toolchain.Tags}}}
+
+// Build builds the tools into the workspace's folder for them. The go command leaves those alone that it
+// would build in the same way again.
 func Build(ctx context.Context, ws workspace.Workspace, s *progress.Step, tools ...Tool) error {
 	for _, t := range tools {
-		if err := t.build(ctx, ws, s); err != nil {
+		s.Sayf("%s", t.pin)
+		out := filepath.Join(ws.Bin(), t.folder)
+		flags := slices.Concat([]string{"-mod=readonly", "-ldflags", toolchain.Strip}, t.flags)
+		if err := toolchain.Compile(ctx, ws.Pin(t.pin), out+"/", append([]string{"GOWORK=off"}, t.env...), s.Log, flags, "tool"); err != nil {
 			return err
+		}
+		if t.from != "" {
+			if err := link(filepath.Join(out, t.pin), t.from); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (t Tool) build(ctx context.Context, ws workspace.Workspace, s *progress.Step) error {
-	stamp, err := t.stamp(ws.Pin(t.pin))
-	if err != nil {
-		return err
-	}
-	stampFile := filepath.Join(ws.Bin(), ".stamps", t.pin)
-	if old, err := os.ReadFile(stampFile); err == nil && string(old) == stamp && t.present(ws.Bin()) {
+// link makes path a link to the program beside it, of which the go command knows the name.
+func link(path, to string) error {
+	if have, err := os.Readlink(path); err == nil && have == to {
 		return nil
 	}
-	s.Sayf("building %s", t.pin)
-	for file, pkg := range t.programs {
-		out := filepath.Join(ws.Bin(), filepath.FromSlash(file))
-		if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
-			return err
-		}
-		args := []string{"build", "-mod=readonly"}
-		if t.tags != "" {
-			args = append(args, "-tags", t.tags)
-		}
-		args = append(args, "-ldflags", strings.TrimSpace("-s -w "+t.ldflags), "-o", out, pkg)
-		if err := toolchain.GoEnv(ctx, ws.Pin(t.pin), append([]string{"GOWORK=off"}, t.env...), s.Log, args...); err != nil {
-			return err
-		}
-	}
-	if err := os.MkdirAll(filepath.Dir(stampFile), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(stampFile, []byte(stamp), 0o644)
-}
-
-// stamp stands for all that decides the programs' content.
-func (t Tool) stamp(dir string) (string, error) {
-	h := sha256.New()
-	fmt.Fprintln(h, t.programs, t.tags, t.ldflags, t.env, toolchain.Env())
-	for _, f := range []string{"go.mod", "go.sum"} {
-		b, err := os.ReadFile(filepath.Join(dir, f))
-		if err != nil {
-			return "", fmt.Errorf("pin %s: %w", t.pin, err)
-		}
-		fmt.Fprintf(h, "%s %d\n%s", f, len(b), b)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-func (t Tool) present(bin string) bool {
-	for file := range t.programs {
-		if _, err := os.Stat(filepath.Join(bin, filepath.FromSlash(file))); err != nil {
-			return false
-		}
-	}
-	return true
+	return errors.Join(os.RemoveAll(path), os.Symlink(to, path))
 }

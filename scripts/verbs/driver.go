@@ -45,10 +45,10 @@ func checkDriver(driver string) error {
 	return nil
 }
 
-// checkDriverMode refuses a driver where its images cannot get to the nodes.
-func checkDriverMode(driver string, m cluster.Mode) error {
-	if driver != "" && m != cluster.ModeFull {
-		return progress.Refuse("DRIVER="+driver+" in the mode "+string(m), "nodes of ours, which need root on Linux", "make up, as root and with neither CLUSTER_MODE nor CONTAINER_RUNTIME_ENDPOINT")
+// checkDriverMode refuses the driver where there are no nodes that its images could get to.
+func checkDriverMode(m cluster.Mode) error {
+	if m != cluster.ModeFull {
+		return progress.Refuse("DRIVER="+referenceDriver+" in the mode "+string(m), "nodes, which need root on Linux", "make up DRIVER="+referenceDriver+", as root and without CLUSTER_MODE")
 	}
 	return nil
 }

@@ -14,23 +14,14 @@ import (
 )
 
 func TestCheckDriver(t *testing.T) {
-	for _, tc := range []struct {
-		driver string
-		mode   cluster.Mode
-		refuse bool
-	}{
-		{"", cluster.ModeControlPlane, false},
-		{"reference", cluster.ModeFull, false},
-		{"reference", cluster.ModeControlPlane, true},
-		{"reference", cluster.ModeHost, true},
-		{"hostpath", cluster.ModeFull, true},
-	} {
-		err := checkDriver(tc.driver)
-		if err == nil {
-			err = checkDriverMode(tc.driver, tc.mode)
+	for driver, refuse := range map[string]bool{"": false, "reference": false, "hostpath": true} {
+		if err := checkDriver(driver); progress.IsRefusal(err) != refuse {
+			t.Errorf("DRIVER=%s: %v, want a refusal: %t", driver, err, refuse)
 		}
-		if progress.IsRefusal(err) != tc.refuse {
-			t.Errorf("DRIVER=%s in the mode %s: %v, want a refusal: %t", tc.driver, tc.mode, err, tc.refuse)
+	}
+	for mode, refuse := range map[cluster.Mode]bool{cluster.ModeFull: false, cluster.ModeControlPlane: true} {
+		if err := checkDriverMode(mode); progress.IsRefusal(err) != refuse {
+			t.Errorf("in the mode %s: %v, want a refusal: %t", mode, err, refuse)
 		}
 	}
 }

@@ -18,7 +18,6 @@ func TestRefuseSkips(t *testing.T) {
 		"skipped":                  {skipped, cluster.Options{}, true},
 		"skipped in the full mode": {skipped, cluster.Options{Mode: "full"}, true},
 		"without nodes, as asked":  {skipped, cluster.Options{Mode: "control-plane"}, false},
-		"on one's own node":        {skipped, cluster.Options{RuntimeEndpoint: "unix:///x"}, false},
 	} {
 		err := refuseSkips(c.results, c.asked)
 		if (err != nil) != c.refuse || c.refuse && !strings.Contains(err.Error(), "TestStory1, TestStory2/disks") {

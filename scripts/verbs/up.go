@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +32,6 @@ A cluster that runs the same already is left alone. At the end it prints the lin
 func clusterFlags(c *cobra.Command, o *cluster.Options) {
 	c.Flags().StringVar(&o.Nodes, "nodes", "", "number of nodes, 1 to 9 (default: what the verb needs, or what runs already)")
 	c.Flags().StringVar(&o.Mode, "cluster-mode", "", "full or control-plane (default: full where a kubelet can run)")
-	c.Flags().StringVar(&o.RuntimeEndpoint, "container-runtime-endpoint", "", "socket of your container runtime, unix:///PATH, for one node on this host")
 }
 
 // Up applies the series, builds the components, and brings up a local cluster, with a
@@ -57,14 +57,20 @@ func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, f
 		if err := plan.Prepare(ctx, s); err != nil || driver == "" {
 			return err
 		}
-		if err := checkDriverMode(driver, plan.Mode); err != nil {
+		if err := checkDriverMode(plan.Mode); err != nil {
 			return err
 		}
 		images, err := a.driverImages(ctx, options.Components, s)
 		options.Images = append(options.Images, images...)
 		return err
 	}}}
-	tasks = append(tasks, a.apply(progress.Task{Name: "build the components", Do: a.buildComponents})...)
+	trees := a.apply()
+	if driver == "" {
+		trees = a.applyKubernetes()
+	}
+	tasks = slices.Concat(tasks, trees, []progress.Task{{Name: "build the components", Do: func(ctx context.Context, s *progress.Step) error {
+		return a.buildComponents(ctx, s, plan.Components())
+	}}})
 	if driver != "" {
 		tasks = append(tasks, progress.Task{Name: "build the driver and its provisioner", Do: a.buildDriver})
 	}
@@ -87,9 +93,23 @@ func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, f
 	return nil
 }
 
-func (a *App) buildComponents(ctx context.Context, s *progress.Step) error {
+// applyKubernetes is [App.apply] for a cluster without a driver, which is Kubernetes alone.
+func (a *App) applyKubernetes() []progress.Task {
+	task := func(name string, do func(context.Context, workspace.Project, *progress.Step) error) progress.Task {
+		return progress.Task{Name: name, Do: func(ctx context.Context, s *progress.Step) error {
+			p, err := a.WS.Project(workspace.Kubernetes)
+			if err != nil {
+				return err
+			}
+			return do(ctx, p, s)
+		}}
+	}
+	return []progress.Task{{Name: "check the machine", Do: a.checkMachine}, task("base tree", a.ensureBase), task("apply the series", a.ensureSeries)}
+}
+
+func (a *App) buildComponents(ctx context.Context, s *progress.Step, names []string) error {
 	if err := toolchain.RequireDisk(a.WS.Work, buildDisk); err != nil {
 		return err
 	}
-	return release.BuildComponents(ctx, a.WS, workspace.Kubernetes, s.Log, a.WS.Components(), cluster.Components()...)
+	return release.BuildComponents(ctx, a.WS, workspace.Kubernetes, s.Log, a.WS.Components(), names...)
 }

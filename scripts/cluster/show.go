@@ -1,0 +1,42 @@
+package cluster
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"capacityv2.internal/scripts/workspace"
+)
+
+// Show prints the kubeconfig, the gates, and what to try, as lines to paste.
+func Show(ws workspace.Workspace, printf func(string, ...any)) error {
+	s, err := StatusOf(ws)
+	if err != nil {
+		return err
+	}
+	if !s.Running {
+		return errors.New("no cluster runs")
+	}
+	kubectl := relative(ws.Root, filepath.Join(s.Components, "kubectl"))
+	printf("\nthe cluster is up: %s\n", s.Mode.Describe(s.Nodes))
+	printf("  kubeconfig     %s\n", relative(ws.Root, s.Kubeconfig))
+	printf("  feature gates  %s\n", s.Gates)
+	printf("  logs           %s\n", relative(ws.Root, placesOf(ws).logs()))
+	printf("\nTry, in %s:\n", ws.Root)
+	printf("  export KUBECONFIG=$PWD/%s KUBECACHEDIR=$PWD/%s\n", relative(ws.Root, s.Kubeconfig), relative(ws.Root, s.KubectlCache))
+	if os.Getenv("HTTPS_PROXY") != "" || os.Getenv("https_proxy") != "" {
+		printf("  export NO_PROXY=\"*\"   # the cluster is on this machine\n")
+	}
+	printf("  %s apply -f docs/examples/three-pools.yaml\n", kubectl)
+	printf("  %s get csistoragecapacities --all-namespaces --output wide\n", kubectl)
+	printf("  %s explain csistoragecapacity.availableCapacities\n", kubectl)
+	printf("make down ends it.\n\n")
+	return nil
+}
+
+func relative(root, path string) string {
+	if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}

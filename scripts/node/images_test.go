@@ -1,0 +1,35 @@
+package node
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+func TestPauseImage(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs a static C library")
+	}
+	tree := t.TempDir()
+	dir := filepath.Join(tree, "build", "pause")
+	if err := os.MkdirAll(filepath.Join(dir, "linux"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for file, content := range map[string]string{"Makefile": "IMAGE = x\nTAG ?= 3.10.2\nREV = 1\n", "linux/pause.c": "int main() { return 0; }\n"} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := t.TempDir()
+	reference, tarballs, err := WriteImages(t.Context(), tree, nil, out, t.Output())
+	if err != nil || reference != "registry.k8s.io/pause:3.10.2" || len(tarballs) != 1 {
+		t.Errorf("%q, %v, %v", reference, tarballs, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "Makefile"), []byte("VERSION = 3\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := WriteImages(t.Context(), tree, nil, out, t.Output()); err == nil {
+		t.Error("a Makefile without a tag passed")
+	}
+}
