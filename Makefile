@@ -4,7 +4,7 @@
 
 # Only make's command line counts: an exported FORCE=1 must not change what a verb does.
 VARIABLES := AGAINST ALL BASE CLUSTER_MODE CONTAINER_RUNTIME_ENDPOINT DRIVER EMBARGO_OVER FOCUS FORCE FORECAST FUZZ_TIME ISSUE KEEP \
-	KUBERNETES_SRC NODES ONLY PATCH PLATFORMS PODS PROCS PROJECT REPORT_ONLY RUNS SCOPE SEED SINCE SUITE TARGET WITH
+	KUBERNETES_SRC NODES ONLY PATCH PLATFORMS PODS PROCS PROJECT REPORT_ONLY RUNS SEED SINCE SUITE TARGET WITH
 $(foreach v,$(VARIABLES),$(if $(filter environment,$(origin $v)),$(eval undefine $v)))
 
 # scripts/ runs before there is a tree, so outside the workspace of go.work.
@@ -42,7 +42,6 @@ help: ## List the verbs
 	@echo "  BASE=v…             rebase: the base to move to, the argument of the verb"
 	@echo "  FORECAST=1          rebase: only tell what would happen to each patch"
 	@echo "  WITH=FILE           rebase: in a forecast, add the patch file of an upstream pull request to the base"
-	@echo "  SCOPE=all           codegen: run every generator"
 	@echo "  PLATFORMS=LIST      release: such as linux/amd64,linux/arm64 (default: this machine's)"
 	@echo "  AGAINST=DIR         release-verify: dist/ of another checkout to compare with"
 	@echo "  FORCE=1             clean, send: even over work of yours"
@@ -110,7 +109,7 @@ prove: ## Each patch is needed: without it, the test that it names fails
 	@$(CAPACITYV2) prove $(if $(PATCH),--patch='$(value PATCH)') $(if $(SINCE),--since='$(SINCE)')
 
 codegen: ## Regenerate with upstream's own generators, and show what changed
-	@$(CAPACITYV2) codegen $(if $(PROJECT),--project=$(PROJECT)) $(if $(SCOPE),--scope=$(SCOPE))
+	@$(CAPACITYV2) codegen $(if $(PROJECT),--project=$(PROJECT))
 
 overrides: ## Module source and replace lines for other Go modules
 	@$(CAPACITYV2) overrides

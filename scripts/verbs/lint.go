@@ -52,7 +52,7 @@ func (a *App) lintSeries(context.Context, *progress.Step) error {
 		return err
 	}
 	for _, p := range projects {
-		if err := series.Lint(p.Series(), p.MixGenerated); err != nil {
+		if err := series.Lint(p.Series(), series.Rules{Generated: p.Generated, MixGenerated: p.MixGenerated}); err != nil {
 			return fmt.Errorf("%s: %w", p.Name, err)
 		}
 	}

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"errors"
 	"io"
 	"path/filepath"
 	"slices"
@@ -9,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/base"
-	"capacityv2.internal/scripts/codegen"
 	"capacityv2.internal/scripts/gates"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
@@ -28,7 +28,7 @@ A prefix that was verified before is not verified again.`, "", a.Verify)
 // Verify checks what the patches claim: that they apply, are the export of
 // their commits, are locked, need no regeneration, and build one by one.
 func (a *App) Verify(ctx context.Context) error {
-	generate, results, err := a.generate("", codegen.Storage)
+	runs, generate, err := a.generate("")
 	if err != nil {
 		return err
 	}
@@ -37,12 +37,11 @@ func (a *App) Verify(ctx context.Context) error {
 		progress.Task{Name: "Go version and feature gates against the tree", Do: a.verifyGates},
 		a.each("each prefix builds and passes the tests it touches", a.verifyPrefixes),
 	), generate, []progress.Task{{Name: "generated code is up to date", Do: func(context.Context, *progress.Step) error {
-		for _, res := range results {
-			if err := res.Verify(); err != nil {
-				return err
-			}
+		var errs []error
+		for _, run := range runs {
+			errs = append(errs, run.Verify())
 		}
-		return nil
+		return errors.Join(errs...)
 	}}})...)
 }
 
