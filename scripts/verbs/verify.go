@@ -125,7 +125,7 @@ func (a *App) verifyInputs(ctx context.Context, p workspace.Project, log io.Writ
 		}
 		inputs = append(inputs, tree)
 	}
-	hash, err := workspace.HashGoWork(p.Workspace())
+	hash, err := workspace.HashGoWork(p.Series())
 	if err != nil {
 		return nil, err
 	}

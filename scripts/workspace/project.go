@@ -111,15 +111,12 @@ func (w Workspace) Project(name string) (Project, error) {
 	return p, nil
 }
 
-// Series is the folder of its patches.
+// Series is the folder of its patches, with the [GoWorkFiles] of its tree where that compiles against the patched modules of
+// other projects. The tree of Kubernetes has a go.work.
 func (p Project) Series() string { return filepath.Join(p.ws.Root, "patches", p.Name) }
 
 // Pin is the folder of the go.mod that pins its version.
 func (p Project) Pin() string { return p.ws.Pin(p.Name) }
-
-// Workspace is the folder with its go.work, which names the patched modules of other
-// projects that it compiles against. Kubernetes has none: its tree has a go.work.
-func (p Project) Workspace() string { return filepath.Join(p.ws.Root, "staging-overrides", p.Name) }
 
 // Tree is its source with the series.
 func (p Project) Tree() string { return filepath.Join(p.ws.Work, p.Name) }
