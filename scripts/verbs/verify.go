@@ -84,13 +84,10 @@ func (a *App) verifyGates(ctx context.Context, s *progress.Step) error {
 	if err != nil {
 		return err
 	}
-	if err := base.Stock(ctx, a.WS.Tree(), a.WS.Stock(), s); err != nil {
-		return err
-	}
 	if err := toolchain.CheckVersion(filepath.Join(a.WS.Tree(), ".go-version")); err != nil {
 		return err
 	}
-	return list.CheckTree(a.WS.Tree(), a.WS.Stock())
+	return list.Check(ctx, a.tree(s.Log), base.Ref)
 }
 
 // verifyPrefixes builds and tests, after each patch, the packages that it touches.
