@@ -1,6 +1,6 @@
 # Entry points. Each verb is one of the Go program in scripts/; see make help.
 .DEFAULT_GOAL := help
-.PHONY: help up down test test-stress upstream-suites nightly e2e chain demo bench tree apply export edit rebase send lint verify prove codegen overrides release release-verify clean
+.PHONY: help up down test test-stress upstream-suites nightly e2e chain demo bench apply export edit rebase send lint verify prove codegen overrides release release-verify clean
 
 # Only make's command line counts: an exported FORCE=1 must not change what a verb does.
 VARIABLES := AGAINST ALL BASE CLUSTER_MODE CONTAINER_RUNTIME_ENDPOINT DRIVER EMBARGO_OVER FOCUS FORCE FORECAST FUZZ_TIME ISSUE KEEP \
@@ -79,10 +79,7 @@ chain: ## Measure scheduler, provisioner and reference driver together on a clus
 bench: ## Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks
 	@$(CAPACITYV2) bench $(if $(ONLY),--only='$(value ONLY)') $(if $(REPORT_ONLY),--report-only)
 
-tree: ## Assemble the pinned bases, verified and committed
-	@$(CAPACITYV2) tree
-
-apply: ## Put each series on its base, one commit per patch
+apply: ## Assemble the pinned bases, verified, and put each series on its base, one commit per patch
 	@$(CAPACITYV2) apply
 
 export: ## Write the commits of the trees back as patch files
