@@ -1,10 +1,10 @@
 # Entry points. Each verb is one of the Go program in scripts/; see make help.
 .DEFAULT_GOAL := help
-.PHONY: help up down test nightly e2e demo bench tree apply export edit rebase send lint verify prove codegen overrides release release-verify clean
+.PHONY: help up down test nightly e2e demo bench apply export edit rebase send lint verify prove codegen overrides release release-verify clean
 
 # Only make's command line counts: an exported FORCE=1 must not change what a verb does.
-VARIABLES := AGAINST ALL BASE CLUSTER_MODE DRIVER EMBARGO_OVER FOCUS FORCE FORECAST FUZZ_TIME ISSUE KEEP \
-	KUBERNETES_SRC KUBE_PROXY_BASE NODES ONLY PATCH PODS PROCS PROJECT PUBLIC_KEY REPORT_ONLY RUNS SCOPE SEED SIGN_KEY SINCE SUITE TARGET VULN_DB WITH
+VARIABLES := AGAINST ALL BASE CLUSTER_MODE DRIVER EMBARGO_OVER FOCUS FORCE FORECAST FUZZ_TIME ISSUE KEEP KUBERNETES_SRC KUBE_PROXY_BASE \
+	NODES ONLY PATCH PODS PROCS PROJECT PUBLIC_KEY REPORT_ONLY RUNS SEED SIGN_KEY SINCE SUITE TARGET VULN_DB WITH
 $(foreach v,$(VARIABLES),$(if $(filter environment,$(origin $v)),$(eval undefine $v)))
 
 # scripts/ runs before there is a tree, so outside the workspace of go.work.
@@ -41,7 +41,6 @@ help: ## List the verbs
 	@echo "  BASE=v…             rebase: the base to move to, the argument of the verb"
 	@echo "  FORECAST=1          rebase: only tell what would happen to each patch"
 	@echo "  WITH=FILE           rebase: in a forecast, add the patch file of an upstream pull request to the base"
-	@echo "  SCOPE=all           codegen: run every generator"
 	@echo "  SIGN_KEY=FILE       release: sign with this secret key of minisign's"
 	@echo "  KUBE_PROXY_BASE=FILE   release: image with iptables and nft, for an image of kube-proxy"
 	@echo "  PUBLIC_KEY=FILE     release-verify: whose signature has to be there"
@@ -74,10 +73,7 @@ bench: ## Run the benchmarks, with upstream's code in the same run, and write do
 	@$(CAPACITYV2) bench $(if $(SUITE),--suite='$(SUITE)') $(if $(ONLY),--only='$(value ONLY)') $(if $(RUNS),--runs=$(RUNS)) \
 		$(if $(REPORT_ONLY),--report-only)
 
-tree: ## Assemble the pinned bases, verified and committed
-	@$(CAPACITYV2) tree
-
-apply: ## Put each series on its base, one commit per patch
+apply: ## Assemble the pinned bases, verified, and put each series on its base, one commit per patch
 	@$(CAPACITYV2) apply
 
 export: ## Write the commits of the trees back as patch files
@@ -104,7 +100,7 @@ prove: ## Each patch is needed: without it, the test that it names fails
 	@$(CAPACITYV2) prove $(if $(PATCH),--patch='$(value PATCH)') $(if $(SINCE),--since='$(SINCE)')
 
 codegen: ## Regenerate with upstream's own generators, and show what changed
-	@$(CAPACITYV2) codegen $(if $(PROJECT),--project=$(PROJECT)) $(if $(SCOPE),--scope=$(SCOPE))
+	@$(CAPACITYV2) codegen $(if $(PROJECT),--project=$(PROJECT))
 
 overrides: ## Module source and replace lines for other Go modules
 	@$(CAPACITYV2) overrides

@@ -98,7 +98,7 @@ func Ensure(ctx context.Context, dir string, o Options, s *progress.Step) error 
 func check(ctx context.Context, repo gitrepo.Repo, o Options) error {
 	const help = "make clean (commits that are not exported are lost), then the same command again"
 	if !repo.Exists() {
-		return progress.Refuse(repo.Dir+" is not a git repository", "the tree that `make tree` makes", help)
+		return progress.Refuse(repo.Dir+" is not a git repository", "the tree that `make apply` makes", help)
 	}
 	got, err := repo.Output(ctx, "config", "--local", "--get", "capacityv2.base")
 	if err != nil {
@@ -108,7 +108,7 @@ func check(ctx context.Context, repo gitrepo.Repo, o Options) error {
 		return progress.Refuse(fmt.Sprintf("unknown base: %s holds %s", repo.Dir, got), want, help)
 	}
 	if _, err := repo.Rev(ctx, Ref+"^{commit}"); err != nil {
-		return progress.Refuse(repo.Dir+" has no "+Ref, "the tree that `make tree` makes", help)
+		return progress.Refuse(repo.Dir+" has no "+Ref, "the tree that `make apply` makes", help)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 func clone(ctx context.Context, o Options, modules, dst string, s *progress.Step) error {
 	src := gitrepo.Open(o.Checkout, s.Log)
 	if !src.Exists() {
-		return progress.Refuse("KUBERNETES_SRC="+o.Checkout+" is not the top of a git checkout", "a checkout of Kubernetes with the tag "+o.Version, "make tree without KUBERNETES_SRC")
+		return progress.Refuse("KUBERNETES_SRC="+o.Checkout+" is not the top of a git checkout", "a checkout of Kubernetes with the tag "+o.Version, "make apply without KUBERNETES_SRC")
 	}
 	tag, err := src.Rev(ctx, "refs/tags/"+o.Version+"^{commit}")
 	if err != nil {
@@ -119,7 +119,7 @@ func compare(ctx context.Context, src gitrepo.Repo, tag, modules string, s *prog
 			bad = bad[:10]
 		}
 		return progress.Refuse("the checkout's tag differs from the published modules in: "+strings.Join(bad, ", ")+more,
-			"upstream's own tag", "git -C "+src.Dir+" fetch --force --tags <upstream>, or make tree without KUBERNETES_SRC")
+			"upstream's own tag", "git -C "+src.Dir+" fetch --force --tags <upstream>, or make apply without KUBERNETES_SRC")
 	}
 	s.Sayf("%d files are the same, %d exist only in the checkout", same, len(have)-same)
 	return nil

@@ -1,230 +1,244 @@
-// Package codegen runs upstream's own generators on the patched tree, in a work
-// tree of its own, and tells what they write differently from what is committed.
+// Package codegen runs upstream's own generators on the committed tree, in a work tree of its own, and tells what they
+// write differently from what is committed.
 package codegen
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"capacityv2.internal/scripts/base"
-	"capacityv2.internal/scripts/codegen/generated"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/tools"
 	"capacityv2.internal/scripts/workspace"
 )
 
-// Scope says which generators run. Each of them always runs on the whole tree.
-type Scope string
-
-const (
-	// Storage runs the generators whose inputs or outputs the series touches.
-	Storage Scope = "storage"
-	// All runs every generator that the assembled tree has the inputs of.
-	All Scope = "all"
-)
-
-// ParseScope reads a scope; empty means [Storage].
-func ParseScope(s string) (Scope, error) {
-	switch Scope(s) {
-	case "", Storage:
-		return Storage, nil
-	case All:
-		return All, nil
-	}
-	return "", progress.Refuse("unknown scope "+s, fmt.Sprintf("%s or %s", Storage, All), "make codegen SCOPE="+string(All))
-}
-
-// Result is what the generators wrote.
-type Result struct {
-	// Head is the commit that they ran on.
-	Head string
-	// Changed are the paths that differ from Head, sorted; empty: no drift.
-	Changed []string
-	// Diff shows the beginning of each change, for people.
-	Diff string
-
-	// written are the tracked files that a generator wrote anew, changed or not.
-	written map[string]bool
-	// from is the folder in which they were written, tree where they belong.
-	from string
+// Run is one run of the generators of a project, and what came out.
+type Run struct {
+	ws      workspace.Workspace
+	project workspace.Project
+	// tree is the user's, dir the work tree in which the generators run: upstream's scripts delete outputs before they
+	// write them, and want things beside the sources.
 	tree gitrepo.Repo
+	dir  string
+	env  []string
+
+	// head is the commit that they ran on, touched the files of the series.
+	head    string
+	touched []string
+	// written are the tracked files that they wrote anew, changed or not.
+	written map[string]bool
+	// after is the git tree that they left, changed the paths in which it differs from head.
+	after   string
+	changed []string
+	stat    string
 }
 
-// Tasks regenerate the committed tree of Kubernetes at HEAD, and fill res. They refuse a
-// tree with changes that are not committed, unless a generator writes those files anyway.
-func Tasks(ws workspace.Workspace, scope Scope, res *Result) []progress.Task {
-	c := &checkout{dir: ws.Tree() + "-codegen", tree: gitrepo.Open(ws.Tree(), nil)}
-	res.from, res.tree = c.dir, c.tree
-	var touched []string
-	var todo []generator
-	var before map[string]stamp
-	prepare := func(ctx context.Context, s *progress.Step) error {
-		err := c.refuseDirty(ctx)
-		if err != nil {
-			return err
-		}
-		if touched, err = c.tree.Lines(ctx, "diff", "--name-only", "--no-renames", base.Ref, "HEAD"); err != nil {
-			return err
-		}
-		if err := c.create(ctx, s); err != nil {
-			return err
-		}
-		tags, err := folderTags(c.dir, touched)
-		if err != nil {
-			return err
-		}
-		without, err := base.Without(ctx, c.tree)
-		if err != nil {
-			return err
-		}
-		todo = choose(scope, without, touched, tags)
-		if len(todo) == 0 {
-			return nil
-		}
-		if err := tools.EnsurePrograms(ctx, s, programs(todo)...); err != nil {
-			return err
-		}
-		if slices.ContainsFunc(todo, func(g generator) bool { return g.etcd }) {
-			if err := requireAPIPort(); err != nil {
-				return err
-			}
-			if err := tools.Build(ctx, ws, s, tools.Etcd); err != nil {
-				return err
-			}
-			if err := c.linkEtcd(filepath.Join(ws.Bin(), "etcd")); err != nil {
-				return err
-			}
-		}
-		s.Sayf("%d files of the series, generators: %s", len(touched), names(todo))
-		return c.tools(ctx, ws.Pin("hack-tools"), s.Log)
-	}
-	generate := func(ctx context.Context, s *progress.Step) (err error) {
-		if before, err = c.stat(ctx); err != nil {
-			return err
-		}
-		for _, sc := range scriptsOf(todo) {
-			s.Sayf("%s", sc.title())
-			if err := c.run(ctx, sc, s); err != nil {
-				return fmt.Errorf("%s: %w", sc.title(), err)
-			}
-		}
-		return nil
-	}
-	compare := func(ctx context.Context, s *progress.Step) error {
-		after, err := c.stat(ctx)
-		if err != nil {
-			return err
-		}
-		res.written = written(before, after)
-		if err := proof(todo, touched, before, after, res.written); err != nil {
-			return err
-		}
-		if res.Head, err = c.repo().Rev(ctx, "HEAD"); err != nil {
-			return err
-		}
-		if res.Changed, res.Diff, err = c.changes(ctx, s.Log); err != nil {
-			return err
-		}
-		s.Sayf("%d generated files written anew, %d files differ", len(res.written), len(res.Changed))
-		return nil
-	}
+// NewRun returns a run that has not begun.
+func NewRun(ws workspace.Workspace, p workspace.Project) *Run {
+	return &Run{ws: ws, project: p, tree: gitrepo.Open(p.Tree(), nil), dir: p.Tree() + "-codegen", written: map[string]bool{}}
+}
+
+// Tasks regenerate the tree at HEAD. They refuse a tree with changes that are not committed, unless a generator writes
+// those files anyway.
+func (r *Run) Tasks() []progress.Task {
 	return []progress.Task{
-		{Name: "work tree for the generators of Kubernetes", Do: prepare},
-		{Name: "generators of Kubernetes", Do: generate},
-		{Name: "compare with what is committed", Do: compare},
-	}
-}
-
-// Tree is the folder of the tree that the files belong to.
-func (res *Result) Tree() string { return res.tree.Dir }
-
-// Verify refuses generated code that differs from what the generators write.
-func (res *Result) Verify() error {
-	if len(res.Changed) == 0 {
-		return nil
-	}
-	return progress.Refuse(
-		fmt.Sprintf("generated code differs from what upstream's generators write (%d files):\n%s", len(res.Changed), res.Diff),
-		"committed == regenerated", "make codegen, and commit what it changes (CONTRIBUTING.md says in which patch)")
-}
-
-// CopyBack puts what was changed into the tree's working copy, for the user to
-// commit. Uncommitted changes of generated files that the generators do not
-// confirm are undone.
-func (res *Result) CopyBack(ctx context.Context) error {
-	tree := res.tree
-	head, err := tree.Rev(ctx, "HEAD")
-	if err != nil {
-		return err
-	}
-	if head != res.Head {
-		return progress.Refuse("the tree moved to "+head+" while the generators ran", res.Head, "make codegen")
-	}
-	paths := slices.Clone(res.Changed)
-	dirty, err := tree.Dirty(ctx)
-	if err != nil {
-		return err
-	}
-	for _, p := range dirty {
-		if res.written[p] {
-			paths = append(paths, p)
-		}
-	}
-	for _, p := range paths {
-		from, to := filepath.Join(res.from, p), filepath.Join(tree.Dir, p)
-		b, err := os.ReadFile(from)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = os.Remove(to)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		{Name: "work tree for the generators of " + r.project.Title, Do: func(ctx context.Context, s *progress.Step) error {
+			if err := r.create(ctx, s); err != nil {
 				return err
 			}
-			continue
+			return r.equip(ctx, s)
+		}},
+		{Name: "generators of " + r.project.Title, Do: r.generate},
+		{Name: "compare " + r.project.Title + " with what is committed", Do: r.compare},
+	}
+}
+
+func (r *Run) work(log io.Writer) gitrepo.Repo { return gitrepo.Open(r.dir, log) }
+
+// create makes the work tree anew.
+func (r *Run) create(ctx context.Context, s *progress.Step) (err error) {
+	if r.tree.Applying() {
+		return progress.Refuse("a patch is half applied in "+r.tree.Dir, "a tree with the whole series", "git -C "+r.tree.Dir+" am --continue, or --abort")
+	}
+	dirty, err := r.tree.Dirty(ctx)
+	if err != nil {
+		return err
+	}
+	if dirty = slices.DeleteFunc(dirty, r.project.Generated); len(dirty) > 0 {
+		return progress.Refuse("the tree has changes that are not committed: "+strings.Join(dirty, ", "),
+			"all but generated files committed; the generators run on the committed tree", "git -C "+r.tree.Dir+" commit, then the same command again")
+	}
+	if r.head, err = r.tree.Rev(ctx, "HEAD"); err != nil {
+		return err
+	}
+	if r.touched, err = r.tree.Lines(ctx, "diff", "--name-only", "--no-renames", base.Ref, "HEAD"); err != nil {
+		return err
+	}
+	return base.AddWorktree(ctx, gitrepo.Open(r.tree.Dir, s.Log), r.dir, r.head)
+}
+
+// equip puts in place what the generators would download.
+func (r *Run) equip(ctx context.Context, s *progress.Step) error {
+	var programs []string
+	for _, g := range r.project.Generators {
+		programs = append(programs, g.Needs...)
+	}
+	if err := tools.EnsurePrograms(ctx, s, programs...); err != nil {
+		return err
+	}
+	if r.project.Staging {
+		return r.equipKubernetes(ctx, s)
+	}
+	return r.equipSpec(ctx, s)
+}
+
+// generate runs one generator after the other.
+func (r *Run) generate(ctx context.Context, s *progress.Step) error {
+	if _, err := r.writtenAnew(ctx); err != nil {
+		return err
+	}
+	for _, g := range r.project.Generators {
+		folders := []string{""}
+		if len(g.Modules) > 0 {
+			folders = slices.DeleteFunc(slices.Clone(g.Modules), func(module string) bool {
+				return !slices.ContainsFunc(r.touched, func(p string) bool { return strings.HasPrefix(p, module+"/") })
+			})
 		}
-		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(to, b, 0o644); err != nil {
-			return err
+		for _, folder := range folders {
+			if err := r.call(ctx, g, folder, s); err != nil {
+				return fmt.Errorf("%s: %w", title(g, folder), err)
+			}
 		}
 	}
 	return nil
 }
 
-// refuseDirty lets through what an earlier run copied into the tree.
-func (c *checkout) refuseDirty(ctx context.Context) error {
-	if c.tree.Applying() {
-		return progress.Refuse("a patch is half applied in "+c.tree.Dir, "a tree with the whole series", "git -C "+c.tree.Dir+" am --continue, or --abort")
-	}
-	dirty, err := c.tree.Dirty(ctx)
+func title(g workspace.Generator, folder string) string {
+	return strings.TrimPrefix(folder+": ", ": ") + strings.Join(g.Command, " ")
+}
+
+// status is a line of upstream's about what is being generated.
+var status = regexp.MustCompile(`^\+\+\+ \[[0-9 :]+\] ((?:Generating|Starting|Building) .*)$`)
+
+// call calls a generator in a folder. It has to write some of its files, changed or not: only then does no difference
+// mean anything.
+func (r *Run) call(ctx context.Context, g workspace.Generator, folder string, s *progress.Step) error {
+	s.Sayf("%s", title(g, folder))
+	lines := &run.Lines{Each: func(line string) {
+		if m := status.FindStringSubmatch(line); m != nil {
+			s.Sayf("%s", m[1])
+		}
+	}}
+	err := run.Cmd{Dir: filepath.Join(r.dir, folder), Env: r.env, Log: io.MultiWriter(s.Log, lines), Name: g.Command[0], Args: g.Command[1:]}.Run(ctx)
 	if err != nil {
 		return err
 	}
-	dirty = slices.DeleteFunc(dirty, func(p string) bool {
-		return generated.Path(p) || sameFile(filepath.Join(c.dir, p), filepath.Join(c.tree.Dir, p))
-	})
-	if len(dirty) == 0 {
-		return nil
+	written, err := r.writtenAnew(ctx)
+	if err != nil {
+		return err
 	}
-	return progress.Refuse("the tree has changes that are not committed: "+strings.Join(dirty, ", "),
-		"hand-written changes committed; the generators run on the committed tree",
-		"git -C "+c.tree.Dir+" commit, then the same command again")
+	for _, output := range g.Outputs {
+		if !slices.ContainsFunc(written, func(p string) bool { return strings.HasPrefix(p, folder) && output.MatchString(p) }) {
+			return fmt.Errorf("it ended well but wrote none of its files %s", output)
+		}
+	}
+	for _, p := range written {
+		r.written[p] = r.project.Generated(p)
+	}
+	return nil
 }
 
-func sameFile(a, b string) bool {
-	x, err := os.ReadFile(a)
+// longAgo is the time of all files that no generator has written.
+var longAgo = time.Unix(1e9, 0)
+
+// writtenAnew returns the tracked files with another time, and gives them that one.
+func (r *Run) writtenAnew(ctx context.Context) (written []string, err error) {
+	tracked, err := r.work(nil).Output(ctx, "ls-files", "-z")
 	if err != nil {
-		return false
+		return nil, err
 	}
-	y, err := os.ReadFile(b)
-	return err == nil && string(x) == string(y)
+	for p := range strings.SplitSeq(tracked, "\x00") {
+		path := filepath.Join(r.dir, p)
+		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.ModTime().Equal(longAgo) {
+			continue
+		}
+		if err := os.Chtimes(path, longAgo, longAgo); err != nil {
+			return nil, err
+		}
+		written = append(written, p)
+	}
+	return written, nil
+}
+
+// compare compares the work tree with its commit, and refuses a generated file of the series that nothing has written.
+func (r *Run) compare(ctx context.Context, s *progress.Step) (err error) {
+	for _, p := range r.touched {
+		if _, err := os.Lstat(filepath.Join(r.dir, p)); err == nil && r.project.Generated(p) && !r.written[p] {
+			return fmt.Errorf("%s is generated, but no generator that ran wrote it: is it in the series by mistake?", p)
+		}
+	}
+	work := r.work(s.Log)
+	if err := work.Git(ctx, "-c", "core.excludesFile="+r.excludes(), "add", "--all"); err != nil {
+		return err
+	}
+	if r.after, err = work.Output(ctx, "write-tree"); err != nil {
+		return err
+	}
+	if r.changed, err = work.Lines(ctx, "-c", "core.quotePath=false", "diff", "--name-only", "--no-renames", r.head, r.after); err != nil {
+		return err
+	}
+	if r.stat, err = work.Output(ctx, "diff", "--stat=120", "--stat-count=20", "--no-renames", r.head, r.after); err != nil {
+		return err
+	}
+	anew := 0
+	for _, generated := range r.written {
+		if generated {
+			anew++
+		}
+	}
+	s.Sayf("%d generated files written anew, %d files differ", anew, len(r.changed))
+	return work.Git(ctx, "diff", "--no-renames", r.head, r.after) // for the log
+}
+
+// Verify refuses generated code that differs from what the generators write.
+func (r *Run) Verify() error {
+	if len(r.changed) == 0 {
+		return nil
+	}
+	return progress.Refuse(fmt.Sprintf("generated code of %s differs from what upstream's generators write (%d files):\n%s", r.project.Title, len(r.changed), r.stat),
+		"committed == regenerated", "make codegen, and commit what it changes (CONTRIBUTING.md says in which patch)")
+}
+
+// CopyBack puts what was changed into the user's tree, to be committed, and says what that is; "" if nothing was. Changes
+// of generated files there that the generators do not confirm are undone.
+func (r *Run) CopyBack(ctx context.Context) (changes string, err error) {
+	head, err := r.tree.Rev(ctx, "HEAD")
+	if err != nil {
+		return "", err
+	}
+	if head != r.head {
+		return "", progress.Refuse("the tree moved to "+head+" while the generators ran", r.head, "make codegen")
+	}
+	dirty, err := r.tree.Dirty(ctx)
+	if err != nil {
+		return "", err
+	}
+	stale := slices.DeleteFunc(dirty, func(p string) bool { return !r.written[p] })
+	if paths := slices.Concat(r.changed, stale); len(paths) > 0 {
+		// The work tree and the user's have their objects in one place.
+		err = r.tree.Git(ctx, append([]string{"restore", "--source=" + r.after, "--worktree", "--"}, paths...)...)
+	}
+	if err != nil || len(r.changed) == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("%s\n%d files changed in %s; commit them (CONTRIBUTING.md says in which patch), then make export", r.stat, len(r.changed), r.tree.Dir), nil
 }

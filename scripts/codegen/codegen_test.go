@@ -1,10 +1,10 @@
 package codegen
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,62 +16,160 @@ import (
 	"capacityv2.internal/scripts/workspace"
 )
 
-func TestParseScope(t *testing.T) {
-	for in, want := range map[string]Scope{"": Storage, "storage": Storage, "all": All} {
-		if got, err := ParseScope(in); err != nil || got != want {
-			t.Errorf("ParseScope(%q) = %q, %v", in, got, err)
-		}
-	}
-	if _, err := ParseScope("some"); !progress.IsRefusal(err) {
-		t.Errorf("ParseScope(some): %v, want a refusal", err)
+// project has a generator for its top, and one for each of two modules.
+const project = `title: Test
+module: example.org/test
+generators:
+- {command: [sh, top.sh], outputs: ['(^|/)zz_a\.go$', '(^|/)zz_b\.go$']}
+- {command: [sh, gen.sh], modules: [one, two], outputs: ['\.gen$']}
+handWritten: ['^pkg/by_hand/']
+`
+
+// tree is what both write, as committed.
+var tree = map[string]string{
+	".gitignore": "/_output\n/vendor\n",
+	"top.sh":     "echo a >pkg/zz_a.go\necho b >pkg/zz_b.go\n",
+	"one/gen.sh": "echo one >one.gen\n", "two/gen.sh": "echo two >two.gen\n",
+	"pkg/types.go": "package pkg\n", "pkg/zz_a.go": "a\n", "pkg/zz_b.go": "b\n", "pkg/by_hand/zz_a.go": "by hand\n",
+	"one/one.gen": "one\n", "two/two.gen": "two\n",
+}
+
+// fixture has a tree with a base and a commit of the series.
+type fixture struct {
+	t   *testing.T
+	ws  workspace.Workspace
+	p   workspace.Project
+	git gitrepo.Repo
+}
+
+func newFixture(t *testing.T, series map[string]string) *fixture {
+	t.Helper()
+	f := &fixture{t: t, ws: workspace.Workspace{Root: t.TempDir()}}
+	f.ws.Work = filepath.Join(f.ws.Root, "_work")
+	f.must(write(filepath.Join(f.ws.Root, "patches", "test", workspace.ProjectFile), project, 0o644))
+	var err error
+	f.p, err = f.ws.Project("test")
+	f.must(err)
+	f.git = gitrepo.Open(f.p.Tree(), nil)
+	f.put(f.p.Tree(), tree)
+	f.must(f.git.Git(t.Context(), "init", "--quiet"))
+	f.commit()
+	f.must(f.git.Git(t.Context(), "update-ref", base.Ref, "HEAD"))
+	f.put(f.p.Tree(), series)
+	f.commit()
+	return f
+}
+
+func (f *fixture) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
 	}
 }
 
-func TestShellDefault(t *testing.T) {
-	const sh = "# X_VERSION=1\nETCD_VERSION=${ETCD_VERSION:-3.7.0}\nPROTOC_VERSION=23.4\nQUOTED=\"1.2.3-rc.1\"\nOTHER=${X}\n"
-	for in, want := range map[string]string{"ETCD_VERSION": "3.7.0", "PROTOC_VERSION": "23.4", "QUOTED": "1.2.3-rc.1", "OTHER": "", "X_VERSION": ""} {
-		got, ok := shellDefault(sh, in)
-		if got != want || ok != (want != "") {
-			t.Errorf("%s = %q, %v; want %q", in, got, ok, want)
-		}
+func (f *fixture) put(dir string, content map[string]string) {
+	f.t.Helper()
+	for name, text := range content {
+		f.must(write(filepath.Join(dir, name), text, 0o644))
 	}
 }
 
-func TestStatusLines(t *testing.T) {
-	var got []string
-	w := statusLines(func(l string) { got = append(got, l) })
-	for _, p := range []string{"noise\n+++ [1121 03:4", "6:04] Generating deepcopy code for 281 targets\n+++ [1121 03:46:04] Call tree\n", "+++ [1121 03:46:05] Starting kube-apiserver\n"} {
-		if _, err := fmt.Fprint(w, p); err != nil {
-			t.Fatal(err)
-		}
+func (f *fixture) commit() {
+	f.t.Helper()
+	f.must(f.git.Git(f.t.Context(), "add", "--all"))
+	f.must(f.git.Git(f.t.Context(), "commit", "--quiet", "--allow-empty", "--message=x"))
+}
+
+// run does what make verify does, without what upstream's generators need, and returns what it prints.
+func (f *fixture) run() (r *Run, out string, err error) {
+	var text strings.Builder
+	r = NewRun(f.ws, f.p)
+	err = progress.New(&text, "codegen", f.ws.Logs()).Run(f.t.Context(), progress.Task{Name: "create", Do: r.create},
+		progress.Task{Name: "generate", Do: r.generate}, progress.Task{Name: "compare", Do: r.compare})
+	if err == nil {
+		err = r.Verify()
 	}
-	if want := []string{"Generating deepcopy code for 281 targets", "Starting kube-apiserver"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+	return r, text.String(), err
+}
+
+// TestVerify breaks what is generated, and what generates.
+func TestVerify(t *testing.T) {
+	for name, c := range map[string]struct {
+		series map[string]string
+		out    string
+		wants  []string // of the error
+	}{
+		"up to date":              {map[string]string{"pkg/types.go": "package pkg // x\n"}, "2 generated files written anew, 0 files differ", nil},
+		"a module":                {map[string]string{"two/types.go": "package two\n"}, "3 generated files written anew, 0 files differ", nil},
+		"edited by hand":          {map[string]string{"pkg/zz_a.go": "edited\n"}, "2 generated files written anew, 1 files differ", []string{"of Test differs", "(1 files)", "pkg/zz_a.go", "make codegen"}},
+		"out of date":             {map[string]string{"top.sh": tree["top.sh"] + "echo types >pkg/types.go\n"}, "1 files differ", []string{"pkg/types.go"}},
+		"a module, out of date":   {map[string]string{"one/gen.sh": "echo other >one.gen\n"}, "1 files differ", []string{"one/one.gen"}},
+		"a file too few":          {map[string]string{"top.sh": tree["top.sh"] + "echo c >pkg/zz_c.go\n"}, "1 files differ", []string{"pkg/zz_c.go"}},
+		"a file too many":         {map[string]string{"top.sh": tree["top.sh"] + "rm two/two.gen\n"}, "1 files differ", []string{"two/two.gen"}},
+		"the generator fails":     {map[string]string{"top.sh": "exit 7\n"}, "", []string{"sh top.sh: ", "exit status 7"}},
+		"it writes nothing":       {map[string]string{"top.sh": ""}, "", []string{"sh top.sh: it ended well but wrote none of its files", "zz_a"}},
+		"it writes one":           {map[string]string{"top.sh": "echo a >pkg/zz_a.go\n"}, "", []string{"wrote none of its files", "zz_b"}},
+		"a module writes another": {map[string]string{"one/gen.sh": "echo two >../two/two.gen\n"}, "", []string{"one: sh gen.sh: ", "wrote none of its files"}},
+		"nothing writes it":       {map[string]string{"new/zz_a.go": "new\n"}, "", []string{"new/zz_a.go is generated, but no generator that ran wrote it"}},
+		"by hand, as it should":   {map[string]string{"pkg/by_hand/zz_a.go": "changed\n"}, "0 files differ", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, out, err := newFixture(t, c.series).run()
+			if !strings.Contains(out, c.out) || (err == nil) != (c.wants == nil) {
+				t.Fatalf("error %v, want %q; printed\n%s", err, c.wants, out)
+			}
+			for _, want := range c.wants {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("no %q in %v", want, err)
+				}
+			}
+		})
 	}
 }
 
-func TestShorten(t *testing.T) {
-	var d strings.Builder
-	for i := range diffFiles + 1 {
-		fmt.Fprintf(&d, "diff --git a/f%d.go b/f%d.go\nindex 1..2 100644\n--- a/f%d.go\n+++ b/f%d.go\n@@ -1 +1 @@\n--- removed\n+added\n", i, i, i, i)
+func TestCopyBack(t *testing.T) {
+	f := newFixture(t, map[string]string{
+		"top.sh": "echo new >pkg/zz_a.go\necho b >pkg/zz_b.go\nmkdir -p new && echo a >new/zz_a.go\nrm one/one.gen\nmkdir -p vendor && echo >vendor/x\n", "pkg/types.go": "package pkg // x\n",
+	})
+	f.put(f.p.Tree(), map[string]string{"pkg/zz_b.go": "stale\n"}) // of an earlier run
+	r, _, err := f.run()
+	if !progress.IsRefusal(err) {
+		t.Fatalf("differences: %v, want a refusal", err)
 	}
-	fmt.Fprintf(&d, "diff --git a/last.json b/last.json\n@@ -1 +1 @@\n+%s\n", strings.Repeat("x", 2*diffWidth))
-	got := shorten(d.String())
-	for _, want := range []string{"  f0.go\n", "      --- removed\n", "      +added\n", "  last.json\n"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in\n%s", want, got)
-		}
+	changes, err := r.CopyBack(t.Context())
+	if err != nil || !strings.Contains(changes, "3 files changed in "+f.p.Tree()) || !strings.Contains(changes, "new/zz_a.go") {
+		t.Errorf("error %v, changes %q", err, changes)
 	}
-	for _, not := range []string{"index 1..2", "+++ b/f0.go", "xxx"} {
-		if strings.Contains(got, not) {
-			t.Errorf("%q in\n%s", not, got)
-		}
+	dirty, err := f.git.Dirty(t.Context())
+	if want := []string{"new/zz_a.go", "one/one.gen", "pkg/zz_a.go"}; err != nil || !slices.Equal(dirty, want) {
+		t.Errorf("the tree has changes in %q, want %q; error %v", dirty, want, err)
 	}
+	// A second run goes on top of what the first one has copied.
+	if _, _, err := f.run(); err == nil || strings.Contains(err.Error(), "not committed") {
+		t.Errorf("a second run: %v", err)
+	}
+	f.put(f.p.Tree(), map[string]string{"pkg/types.go": "by hand\n"})
+	if _, _, err := f.run(); !progress.IsRefusal(err) || !strings.Contains(err.Error(), "not committed: pkg/types.go\n") {
+		t.Errorf("a change by hand: %v, want a refusal", err)
+	}
+	f.commit()
+	if _, err := r.CopyBack(t.Context()); !progress.IsRefusal(err) || !strings.Contains(err.Error(), "moved") {
+		t.Errorf("another HEAD: %v, want a refusal", err)
+	}
+}
 
-	long := "diff --git a/f.go b/f.go\n@@ -1 +1 @@\n+" + strings.Repeat("x", 2*diffWidth) + strings.Repeat("\n+y", 50)
-	got = shorten(long)
-	if strings.Count(got, "\n") != diffLines+2 || strings.Contains(got, strings.Repeat("x", diffWidth+1)) {
-		t.Errorf("not cut:\n%s", got)
+func TestPinnedVersion(t *testing.T) {
+	r := &Run{dir: t.TempDir()}
+	const text = "# X_VERSION=1\nETCD_VERSION=${ETCD_VERSION:-3.7.0}\nPROTOC_VERSION=23.4\nQUOTED=\"1.2.3-rc.1\"\nOTHER=${X}\nPROTOC_VER := 25.2\n"
+	if err := write(filepath.Join(r.dir, "file"), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for variable, want := range map[string]string{
+		"ETCD_VERSION": "3.7.0", "PROTOC_VERSION": "23.4", "QUOTED": "1.2.3-rc.1", "PROTOC_VER": "25.2", "OTHER": "", "X_VERSION": "",
+	} {
+		if got, err := r.pinnedVersion("file", variable); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s = %q, %v; want %q", variable, got, err, want)
+		}
 	}
 }
 
@@ -85,110 +183,22 @@ func TestRequireAPIPort(t *testing.T) {
 	}
 }
 
-// testTree makes a small tree with a base commit and one of the series, and the
-// generators' work tree.
-func testTree(t *testing.T) (workspace.Workspace, *checkout) {
-	t.Helper()
-	ctx := context.Background()
-	ws := workspace.Workspace{Root: t.TempDir()}
-	ws.Work = filepath.Join(ws.Root, "_work")
-	repo := gitrepo.Open(ws.Tree(), nil)
-	put := func(p, content string) {
-		if err := write(filepath.Join(ws.Tree(), p), []byte(content), 0o644); err != nil {
+// TestSpecProtoc runs the stand-in with a protoc that names its version as the plugins do.
+func TestSpecProtoc(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	const generated = "// \tprotoc-gen-go v1.36.1\n// \tprotoc        v%s\n// - protoc             v%[1]s\n"
+	for name, text := range map[string]string{
+		"protoc": "#!/bin/sh\nprintf '" + strings.ReplaceAll(strings.ReplaceAll(fmt.Sprintf(generated, "3.21.12"), "\n", `\n`), "\t", `\t`) + "' >csi/csi.pb.go\n",
+		"pinned": fmt.Sprintf(specProtoc, filepath.Join(dir, "protoc"), "25.2"), "csi/x": "",
+	} {
+		if err := write(filepath.Join(dir, name), text, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	git := func(args ...string) {
-		if err := repo.Git(ctx, args...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put(".gitignore", "/_output\n")
-	put("pkg/a/types.go", "package a\n")
-	put("pkg/a/zz_generated.deepcopy.go", "package a\n")
-	put("pkg/a/zz_generated.defaults.go", "package a\n")
-	git("init", "--quiet")
-	git("add", "--all")
-	git("commit", "--quiet", "--message", "base")
-	git("update-ref", base.Ref, "HEAD")
-	put("pkg/a/types.go", "package a // changed\n")
-	git("commit", "--quiet", "--all", "--message", "types")
-
-	c := &checkout{dir: filepath.Join(ws.Work, "codegen"), tree: repo}
-	r := progress.New(os.Stderr, "test", ws.Logs())
-	if err := r.Run(ctx, progress.Task{Name: "create", Do: c.create}); err != nil {
-		t.Fatal(err)
-	}
-	return ws, c
-}
-
-func TestChangesAndCopyBack(t *testing.T) {
-	ctx := context.Background()
-	ws, c := testTree(t)
-	before, err := c.stat(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if paths, diff, err := c.changes(ctx, os.Stderr); err != nil || paths != nil || diff != "" {
-		t.Fatalf("pristine: %q %q %v", paths, diff, err)
-	}
-	// What generators do: write anew, remove, create; and what lies beside.
-	put := func(dir, p, content string) {
-		if err := write(filepath.Join(dir, p), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put(c.dir, "pkg/a/zz_generated.deepcopy.go", "package a // new\n")
-	put(c.dir, "pkg/a/types.go", "package a // with protobuf tags\n")
-	put(c.dir, "pkg/b/zz_generated.deepcopy.go", "package b\n")
-	put(c.dir, "vendor/x/x.proto", "")
-	put(c.dir, "hack/tools/go.mod", "")
-	if err := os.Remove(filepath.Join(c.dir, "pkg/a/zz_generated.defaults.go")); err != nil {
-		t.Fatal(err)
-	}
-	after, err := c.stat(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res := &Result{written: written(before, after), from: c.dir, tree: c.tree}
-	if res.Head, err = c.repo().Rev(ctx, "HEAD"); err != nil {
-		t.Fatal(err)
-	}
-	if res.Changed, res.Diff, err = c.changes(ctx, os.Stderr); err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"pkg/a/types.go", "pkg/a/zz_generated.deepcopy.go", "pkg/a/zz_generated.defaults.go", "pkg/b/zz_generated.deepcopy.go"}
-	if !slices.Equal(res.Changed, want) || !strings.Contains(res.Diff, "+package a // new") || !strings.Contains(res.Diff, "+package b") {
-		t.Fatalf("changed %q, want %q; diff:\n%s", res.Changed, want, res.Diff)
-	}
-	if err := res.CopyBack(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if dirty, err := c.tree.Dirty(ctx); err != nil || !slices.Equal(dirty, want) {
-		t.Fatalf("the tree has %q, want %q (%v)", dirty, want, err)
-	}
-	// A second run goes on top of what the first one copied.
-	if err := c.refuseDirty(ctx); err != nil {
-		t.Errorf("copied files refused: %v", err)
-	}
-	put(ws.Tree(), "pkg/a/types.go", "package a // by hand\n")
-	if err := c.refuseDirty(ctx); !progress.IsRefusal(err) || !strings.Contains(err.Error(), "pkg/a/types.go") {
-		t.Errorf("a change by hand: %v, want a refusal", err)
-	}
-
-	// The generators agree with HEAD again: the copies are undone.
-	if err := c.repo().Git(ctx, "reset", "--quiet", "--hard"); err != nil {
-		t.Fatal(err)
-	}
-	res = &Result{from: c.dir, tree: c.tree, Head: res.Head, written: map[string]bool{"pkg/a/zz_generated.deepcopy.go": true}}
-	if err := res.CopyBack(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if !sameFile(filepath.Join(c.dir, "pkg/a/zz_generated.deepcopy.go"), filepath.Join(ws.Tree(), "pkg/a/zz_generated.deepcopy.go")) {
-		t.Error("a stale copy stays in the tree")
-	}
-	res.Head = strings.Repeat("0", 40)
-	if err := res.CopyBack(ctx); !progress.IsRefusal(err) {
-		t.Errorf("another HEAD: %v, want a refusal", err)
+	out, err := exec.Command(filepath.Join(dir, "pinned")).CombinedOutput()
+	got, readErr := os.ReadFile(filepath.Join(dir, "csi", "csi.pb.go"))
+	if want := fmt.Sprintf(generated, "4.25.2"); err != nil || readErr != nil || string(got) != want {
+		t.Errorf("got %q, errors %v, %v (%s), want %q", got, err, readErr, out, want)
 	}
 }

@@ -1,30 +1,29 @@
-// Package gates reads feature-gates.yaml, and compares it with the patches and
-// with the tree's own definition of the gates.
+// Package gates reads feature-gates.yaml, and compares it with the gates of the tree.
 package gates
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
+	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
 )
 
 // Gate is one feature gate.
 type Gate struct {
-	Name       string   `json:"name"`
-	Stage      string   `json:"stage"`   // Alpha, Beta or GA
-	Since      string   `json:"since"`   // minor version in which the stage began, such as "1.37"
-	Default    bool     `json:"default"` // its default in that stage
-	Ours       bool     `json:"ours"`    // the series adds it
-	Enabled    bool     `json:"enabled"` // make up turns it on
-	Components []string `json:"components"`
-	Why        string   `json:"why"`
+	Name    string `json:"name"`
+	Stage   string `json:"stage"`   // Alpha, Beta or GA
+	Since   string `json:"since"`   // minor version in which the stage began, such as "1.37"
+	Default bool   `json:"default"` // its default in that stage
+	Ours    bool   `json:"ours"`    // the series adds it
+	Enabled bool   `json:"enabled"` // make up turns it on
+	Why     string `json:"why"`
 }
 
 // List is the content of feature-gates.yaml.
@@ -32,59 +31,19 @@ type List struct {
 	Gates []Gate `json:"gates"`
 }
 
-// Read reads and checks the file at path.
-func Read(path string) (List, error) {
+// Read reads the file at path.
+func Read(path string) (l List, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return List{}, err
+		return l, err
 	}
-	var l List
-	if err := yaml.UnmarshalStrict(b, &l); err != nil {
-		return List{}, progress.Refuse(path+": "+err.Error(), "a list of gates as its header describes", "git checkout -- "+path)
+	if err = yaml.UnmarshalStrict(b, &l); err != nil || l.Enabled() == "" {
+		return l, progress.Refuse(fmt.Sprintf("%s enables %q, error: %v", path, l.Enabled(), err), "a list of gates as its header describes", "git checkout -- "+path)
 	}
-	return l, l.check(path)
+	return l, nil
 }
 
-var (
-	gateName = regexp.MustCompile(`^[A-Z][A-Za-z0-9]+$`)
-	minor    = regexp.MustCompile(`^1\.\d+$`)
-)
-
-func (l List) check(path string) error {
-	var errs []error
-	bad := func(g Gate, found, expected string) {
-		errs = append(errs, progress.Refuse(fmt.Sprintf("%s: gate %q: %s", path, g.Name, found), expected, "edit "+path))
-	}
-	seen := map[string]bool{}
-	if len(l.Gates) == 0 {
-		errs = append(errs, progress.Refuse(path+" lists no gate", "at least one", "git checkout -- "+path))
-	}
-	for _, g := range l.Gates {
-		switch {
-		case !gateName.MatchString(g.Name):
-			bad(g, "not the name of a gate", "UpperCamelCase")
-		case seen[g.Name]:
-			bad(g, "listed twice", "once")
-		}
-		seen[g.Name] = true
-		if !slices.Contains([]string{"Alpha", "Beta", "GA"}, g.Stage) {
-			bad(g, fmt.Sprintf("stage %q", g.Stage), "Alpha, Beta or GA")
-		}
-		if !minor.MatchString(g.Since) {
-			bad(g, fmt.Sprintf("since %q", g.Since), "a minor version such as \"1.37\", quoted")
-		}
-		if len(g.Components) == 0 {
-			bad(g, "no components", "the components that read it")
-		}
-		if strings.TrimSpace(g.Why) == "" {
-			bad(g, "no reason (why)", "one sentence")
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// Enabled returns the gates that are turned on, in the form of the components'
-// --feature-gates flag.
+// Enabled returns the gates that are turned on, in the form of the components' --feature-gates flag.
 func (l List) Enabled() string {
 	var on []string
 	for _, g := range l.Gates {
@@ -96,12 +55,73 @@ func (l List) Enabled() string {
 }
 
 // Ours returns the names of the gates that the series adds.
-func (l List) Ours() []string {
-	var names []string
+func (l List) Ours() (names []string) {
 	for _, g := range l.Gates {
 		if g.Ours {
 			names = append(names, g.Name)
 		}
 	}
 	return names
+}
+
+// known is upstream's list of all gates. It is generated from the code of the components.
+const known = "test/compatibility_lifecycle/reference/versioned_feature_list.yaml"
+
+// readKnown returns the newest stage of each gate at a commit.
+func readKnown(ctx context.Context, tree gitrepo.Repo, commit string) (map[string]Gate, error) {
+	text, err := tree.Output(ctx, "show", commit+":"+known)
+	if err != nil {
+		return nil, err
+	}
+	var list []struct {
+		Name  string `json:"name"`
+		Specs []struct {
+			Default bool   `json:"default"`
+			Stage   string `json:"preRelease"`
+			Version string `json:"version"`
+		} `json:"versionedSpecs"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &list); err != nil {
+		return nil, fmt.Errorf("%s: %w", known, err)
+	}
+	gates := map[string]Gate{}
+	for _, g := range list {
+		if n := len(g.Specs); n > 0 {
+			gates[g.Name] = Gate{Name: g.Name, Stage: g.Specs[n-1].Stage, Since: g.Specs[n-1].Version, Default: g.Specs[n-1].Default}
+		}
+	}
+	return gates, nil
+}
+
+// Check compares the list with the gates of the tree at HEAD, and those of ours with what it has beyond the base.
+func (l List) Check(ctx context.Context, tree gitrepo.Repo, base string) error {
+	before, err := readKnown(ctx, tree, base)
+	if err != nil {
+		return err
+	}
+	after, err := readKnown(ctx, tree, "HEAD")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	bad := func(found, expected string) {
+		errs = append(errs, progress.Refuse(found, expected, "edit feature-gates.yaml"))
+	}
+	for _, g := range l.Gates {
+		got, ok := after[g.Name]
+		_, stock := before[g.Name]
+		switch {
+		case !ok || stock == g.Ours:
+			bad(fmt.Sprintf("feature-gates.yaml says that %s is ours: %t", g.Name, g.Ours), fmt.Sprintf("a gate of %s, in the base: %t, after the series: %t", known, stock, ok))
+		case g.Stage != got.Stage || g.Since != got.Since || g.Default != got.Default:
+			bad(fmt.Sprintf("feature-gates.yaml says of %s: %s since %s, default %t", g.Name, g.Stage, g.Since, g.Default),
+				fmt.Sprintf("%s since %s, default %t (%s)", got.Stage, got.Since, got.Default, known))
+		}
+	}
+	for name := range after {
+		if _, stock := before[name]; !stock && !slices.Contains(l.Ours(), name) {
+			bad("feature-gates.yaml lacks "+name+", a gate that the series adds", "every gate of the series, with ours: true")
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -113,7 +113,7 @@ func main() { println(version, csi.Pools()) }
 func addKubernetes(t *testing.T, ws workspace.Workspace) {
 	t.Helper()
 	p := addProject(t, ws, workspace.Kubernetes, "k8s.io/kubernetes", "v1.37.2")
-	write(t, filepath.Join(p.Series(), "REVISION"), "1\n")
+	write(t, ws.Revision(), "1\n")
 	tree := p.Tree()
 	const stage = "staging/src/k8s.io/component-base"
 	write(t, filepath.Join(tree, "go.work"), "go 1.26.0\n\nuse (\n\t.\n\t./"+stage+"\n\t./staging/src/k8s.io/kube-aggregator\n\t./staging/src/k8s.io/apiextensions-apiserver\n)\n")

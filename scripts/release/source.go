@@ -81,13 +81,14 @@ func packSeries(ctx context.Context, ws workspace.Workspace, v Version, out stri
 		}
 		err = errors.Join(
 			t.AddFiles(path.Join(top, "patches", p.Name), p.Series(), slices.Concat(patches, []string{series.ListName, workspace.ProjectFile})),
-			t.AddOptional(path.Join(top, "patches", p.Name), p.Series(), []string{series.LockName, filepath.Base(revisionFile(ws)), "README.md"}),
-			t.AddOptional(path.Join(top, "staging-overrides", p.Name), p.Workspace(), workspace.GoWorkFiles))
+			t.AddOptional(path.Join(top, "patches", p.Name), p.Series(), append([]string{series.LockName, "README.md"}, workspace.GoWorkFiles...)))
 		if err != nil {
 			return err
 		}
 	}
-	if err := t.AddOptional(top, ws.Root, []string{"feature-gates.yaml", "LICENSE"}); err != nil {
+	err = errors.Join(t.AddOptional(top, ws.Root, []string{"feature-gates.yaml", "LICENSE"}),
+		t.AddFiles(path.Join(top, "patches"), filepath.Dir(ws.Revision()), []string{filepath.Base(ws.Revision())}))
+	if err != nil {
 		return err
 	}
 	return writeTarGz(ctx, t, filepath.Join(out, seriesTarball), date)

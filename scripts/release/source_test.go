@@ -77,9 +77,9 @@ func TestSeriesTarball(t *testing.T) {
 	addProject(t, ws, "csi-spec", "example.com/spec", "v1.0.0")
 	addProject(t, ws, workspace.Kubernetes, "k8s.io/kubernetes", "v1.37.2")
 	for n, c := range map[string]string{
-		"patches/kubernetes/series": "# order\n0001-a.patch\n", "patches/kubernetes/0001-a.patch": "x", "patches/kubernetes/REVISION": "1",
+		"patches/kubernetes/series": "# order\n0001-a.patch\n", "patches/kubernetes/0001-a.patch": "x", "patches/REVISION": "1",
 		"patches/kubernetes/0001-a.patch~": "x", "patches/kubernetes/stray.patch": "x", "feature-gates.yaml": "gates: []\n",
-		"staging-overrides/csi-spec/go.work": "x", "staging-overrides/csi-spec/go.work.sum": "x", "staging-overrides/csi-spec/stray": "x",
+		"patches/csi-spec/go.work": "x", "patches/csi-spec/go.work.sum": "x", "patches/csi-spec/stray": "x",
 	} {
 		write(t, filepath.Join(ws.Root, n), c)
 	}
@@ -89,9 +89,8 @@ func TestSeriesTarball(t *testing.T) {
 	}
 	const top = "capacityv2-series-v1.37.2_capacityv2.1/"
 	want := strings.Join([]string{" 755", "feature-gates.yaml 644",
-		"patches/ 755", "patches/csi-spec/ 755", "patches/csi-spec/project.yaml 644", "patches/csi-spec/series 644",
-		"patches/kubernetes/ 755", "patches/kubernetes/0001-a.patch 644", "patches/kubernetes/REVISION 644", "patches/kubernetes/project.yaml 644", "patches/kubernetes/series 644",
-		"staging-overrides/ 755", "staging-overrides/csi-spec/ 755", "staging-overrides/csi-spec/go.work 644", "staging-overrides/csi-spec/go.work.sum 644"}, ", "+top)
+		"patches/ 755", "patches/REVISION 644", "patches/csi-spec/ 755", "patches/csi-spec/go.work 644", "patches/csi-spec/go.work.sum 644", "patches/csi-spec/project.yaml 644", "patches/csi-spec/series 644",
+		"patches/kubernetes/ 755", "patches/kubernetes/0001-a.patch 644", "patches/kubernetes/project.yaml 644", "patches/kubernetes/series 644"}, ", "+top)
 	if got := listing(t, filepath.Join(out, seriesTarball)); got != top+want {
 		t.Errorf("members %s,\nwant %s", got, top+want)
 	}

@@ -5,7 +5,6 @@ package release
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -40,7 +39,7 @@ func ReadVersion(ws workspace.Workspace) (Version, error) {
 }
 
 // projectVersion returns the version of one of the projects: the base that its pin
-// requires, and the number in patches/kubernetes/REVISION.
+// requires, and the number in patches/REVISION.
 func projectVersion(ws workspace.Workspace, p workspace.Project) (Version, error) {
 	pinned, err := base.PinnedVersion(p.Pin(), p.Module)
 	if err != nil {
@@ -49,7 +48,7 @@ func projectVersion(ws workspace.Workspace, p workspace.Project) (Version, error
 	if !baseVersion.MatchString(pinned) {
 		return Version{}, fmt.Errorf("base version: %s requires %s %s, which is no release", p.Pin(), p.Module, pinned)
 	}
-	file := revisionFile(ws)
+	file := ws.Revision()
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return Version{}, progress.Refuse("no revision: "+err.Error(), "a file with one whole number from 1", "echo 1 > "+file)
@@ -63,10 +62,8 @@ func projectVersion(ws workspace.Workspace, p workspace.Project) (Version, error
 
 // ResetRevision begins to count again, for a new base.
 func ResetRevision(ws workspace.Workspace) error {
-	return os.WriteFile(revisionFile(ws), []byte("1\n"), 0o644)
+	return os.WriteFile(ws.Revision(), []byte("1\n"), 0o644)
 }
-
-func revisionFile(ws workspace.Workspace) string { return filepath.Join(ws.Series(), "REVISION") }
 
 // String is the gitVersion: v1.37.2+capacityv2.1.
 func (v Version) String() string {

@@ -57,7 +57,7 @@ func TestReadVersion(t *testing.T) {
 			p := addProject(t, ws, workspace.Kubernetes, "k8s.io/kubernetes", "v1.37.2")
 			write(t, filepath.Join(p.Pin(), "go.mod"), c.pin)
 			if c.revision != "" {
-				write(t, filepath.Join(p.Series(), "REVISION"), c.revision)
+				write(t, ws.Revision(), c.revision)
 			}
 			v, err := ReadVersion(ws)
 			switch {
@@ -75,7 +75,8 @@ func TestReadVersion(t *testing.T) {
 // All projects of a release have the same revision.
 func TestProjectVersion(t *testing.T) {
 	ws := workspace.Workspace{Root: t.TempDir()}
-	write(t, filepath.Join(addProject(t, ws, workspace.Kubernetes, "k8s.io/kubernetes", "v1.37.2").Series(), "REVISION"), "3\n")
+	addProject(t, ws, workspace.Kubernetes, "k8s.io/kubernetes", "v1.37.2")
+	write(t, ws.Revision(), "3\n")
 	v, err := projectVersion(ws, addProject(t, ws, workspace.ExternalProvisioner, "github.com/kubernetes-csi/external-provisioner/v6", "v6.4.0"))
 	if err != nil || v.String() != "v6.4.0+capacityv2.3" {
 		t.Errorf("%s, %v", v, err)

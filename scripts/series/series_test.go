@@ -27,7 +27,7 @@ func TestApplyGivesTheSameCommits(t *testing.T) {
 	if err := RoundTrip(context.Background(), repo, dir, version); err != nil {
 		t.Error(err)
 	}
-	if err := Lint(dir, false); err != nil {
+	if err := Lint(dir, rules); err != nil {
 		t.Error(err)
 	}
 }
@@ -70,7 +70,7 @@ func TestExportRemovesPatchesOfDroppedCommits(t *testing.T) {
 	if !slices.Contains(changed, "0001-a-change-the-middle.patch (removed)") {
 		t.Errorf("changed %q, want the first patch removed", changed)
 	}
-	if err := Lint(dir, false); err != nil {
+	if err := Lint(dir, rules); err != nil {
 		t.Error(err)
 	}
 }
@@ -90,7 +90,7 @@ func TestExportDropsPatchesThatAreNotListed(t *testing.T) {
 	if !slices.Contains(changed, names[1]+" (removed)") {
 		t.Errorf("changed %q, want the last patch removed", changed)
 	}
-	if err := Lint(dir, false); err != nil {
+	if err := Lint(dir, rules); err != nil {
 		t.Error(err)
 	}
 }

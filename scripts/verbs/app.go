@@ -73,7 +73,7 @@ func (a *App) each(name string, do func(context.Context, workspace.Project, *pro
 // baseOptions reads the pinned version. A checkout is one of Kubernetes.
 func (a *App) baseOptions(p workspace.Project) (base.Options, error) {
 	v, err := base.PinnedVersion(p.Pin(), p.Module)
-	o := base.Options{Title: p.Title, Module: p.Module, Pin: p.Pin(), Version: v, Staging: p.Staging, Workspace: p.Workspace()}
+	o := base.Options{Title: p.Title, Module: p.Module, Pin: p.Pin(), Version: v, Staging: p.Staging, Workspace: p.Series()}
 	if p.Staging {
 		o.Checkout = a.Source
 	}

@@ -7,9 +7,10 @@ import (
 )
 
 func applyCommand(a *App) *cobra.Command {
-	return verb("apply", "Put each series on its base, one commit per patch", `
-The result has to have the hashes of tree.lock. A tree with changes that are not committed,
-or with commits that are not exported, is refused.`, "", a.Apply)
+	return verb("apply", "Assemble the pinned bases, and put each series on its base, one commit per patch", `
+Each project of patches/ gets a git repository in _work, with its base as one commit, of which
+every byte is checked against the sums of the pins. The result has to have the hashes of tree.lock. A tree with changes that are not committed,
+or with commits that are not exported, is refused.`, "  capacityv2 apply --kubernetes-src ~/src/kubernetes", a.Apply)
 }
 
 // Apply puts each series on its base tree, one commit per patch.

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"errors"
 	"io"
 	"path/filepath"
 	"slices"
@@ -9,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/base"
-	"capacityv2.internal/scripts/codegen"
 	"capacityv2.internal/scripts/gates"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
@@ -28,7 +28,7 @@ A prefix that was verified before is not verified again.`, "", a.Verify)
 // Verify checks what the patches claim: that they apply, are the export of
 // their commits, are locked, need no regeneration, and build one by one.
 func (a *App) Verify(ctx context.Context) error {
-	generate, results, err := a.generate("", codegen.Storage)
+	runs, generate, err := a.generate("")
 	if err != nil {
 		return err
 	}
@@ -37,12 +37,11 @@ func (a *App) Verify(ctx context.Context) error {
 		progress.Task{Name: "Go version and feature gates against the tree", Do: a.verifyGates},
 		a.each("each prefix builds and passes the tests it touches", a.verifyPrefixes),
 	), generate, []progress.Task{{Name: "generated code is up to date", Do: func(context.Context, *progress.Step) error {
-		for _, res := range results {
-			if err := res.Verify(); err != nil {
-				return err
-			}
+		var errs []error
+		for _, run := range runs {
+			errs = append(errs, run.Verify())
 		}
-		return nil
+		return errors.Join(errs...)
 	}}})...)
 }
 
@@ -85,13 +84,10 @@ func (a *App) verifyGates(ctx context.Context, s *progress.Step) error {
 	if err != nil {
 		return err
 	}
-	if err := base.Stock(ctx, a.WS.Tree(), a.WS.Stock(), s); err != nil {
-		return err
-	}
 	if err := toolchain.CheckVersion(filepath.Join(a.WS.Tree(), ".go-version")); err != nil {
 		return err
 	}
-	return list.CheckTree(a.WS.Tree(), a.WS.Stock())
+	return list.Check(ctx, a.tree(s.Log), base.Ref)
 }
 
 // verifyPrefixes builds and tests, after each patch, the packages that it touches.
@@ -126,7 +122,7 @@ func (a *App) verifyInputs(ctx context.Context, p workspace.Project, log io.Writ
 		}
 		inputs = append(inputs, tree)
 	}
-	hash, err := workspace.HashGoWork(p.Workspace())
+	hash, err := workspace.HashGoWork(p.Series())
 	if err != nil {
 		return nil, err
 	}

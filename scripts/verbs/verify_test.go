@@ -37,9 +37,9 @@ func TestVerifyInputs(t *testing.T) {
 	for _, change := range []struct{ path, content string }{
 		{"_work/theirs/x.go", "package x\n"},
 		{"_work/theirs/x.go", "package y\n"},
-		{"staging-overrides/ours/go.work", "go 1.26\n"},
-		{"staging-overrides/ours/go.work.sum", "x v1.0.0 h1:x=\n"},
-		{"staging-overrides/ours/go.work.sum", "x v1.0.0 h1:y=\n"},
+		{"patches/ours/go.work", "go 1.26\n"},
+		{"patches/ours/go.work.sum", "x v1.0.0 h1:x=\n"},
+		{"patches/ours/go.work.sum", "x v1.0.0 h1:y=\n"},
 	} {
 		write(change.path, change.content)
 		for _, args := range [][]string{{"init", "--quiet"}, {"add", "--all"}, {"commit", "--quiet", "--allow-empty", "--message", "x"}} {

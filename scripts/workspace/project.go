@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -36,8 +38,12 @@ type Project struct {
 	Library bool `json:"library,omitempty"`
 	// TestArgs are arguments of go test for its packages.
 	TestArgs []string `json:"testArgs,omitempty"`
-	// Generators says how its code is generated; "" where none is.
-	Generators string `json:"generators,omitempty"`
+	// Generators are upstream's, in the order in which they depend on each other.
+	Generators []Generator `json:"generators,omitempty"`
+	// HandWritten matches what no generator writes although an output matches, AlsoGenerated what some do although none
+	// does, or although it looks like hand-written.
+	HandWritten   []*regexp.Regexp `json:"handWritten,omitempty"`
+	AlsoGenerated []*regexp.Regexp `json:"alsoGenerated,omitempty"`
 	// MixGenerated says that a patch holds what is generated from it. Elsewhere, generated
 	// files are in patches of their own.
 	MixGenerated bool `json:"mixGenerated,omitempty"`
@@ -50,6 +56,24 @@ type Project struct {
 	NamesIn []string `json:"namesIn"`
 
 	ws Workspace
+}
+
+// Generator is a command of upstream's that writes code.
+type Generator struct {
+	Command []string `json:"command"`
+	// Modules are the folders in which it is called, each if the series touches it. None: the top.
+	Modules []string `json:"modules,omitempty"`
+	// Outputs match what it writes. Each has to match a file that it writes anew.
+	Outputs []*regexp.Regexp `json:"outputs,omitempty"`
+	// Needs are programs beside Go.
+	Needs []string `json:"needs,omitempty"`
+}
+
+// Generated reports whether the file at a slash-separated path of the tree is written by a generator.
+func (p Project) Generated(path string) bool {
+	matches := func(re *regexp.Regexp) bool { return re.MatchString(path) }
+	return slices.ContainsFunc(p.AlsoGenerated, matches) || !slices.ContainsFunc(p.HandWritten, matches) &&
+		slices.ContainsFunc(p.Generators, func(g Generator) bool { return slices.ContainsFunc(g.Outputs, matches) })
 }
 
 // Projects returns those of patches/, by name.
@@ -87,15 +111,12 @@ func (w Workspace) Project(name string) (Project, error) {
 	return p, nil
 }
 
-// Series is the folder of its patches.
+// Series is the folder of its patches, with the [GoWorkFiles] of its tree where that compiles against the patched modules of
+// other projects. The tree of Kubernetes has a go.work.
 func (p Project) Series() string { return filepath.Join(p.ws.Root, "patches", p.Name) }
 
 // Pin is the folder of the go.mod that pins its version.
 func (p Project) Pin() string { return p.ws.Pin(p.Name) }
-
-// Workspace is the folder with its go.work, which names the patched modules of other
-// projects that it compiles against. Kubernetes has none: its tree has a go.work.
-func (p Project) Workspace() string { return filepath.Join(p.ws.Root, "staging-overrides", p.Name) }
 
 // Tree is its source with the series.
 func (p Project) Tree() string { return filepath.Join(p.ws.Work, p.Name) }

@@ -45,6 +45,9 @@ func isFile(p string) bool {
 // Series is the folder of the Kubernetes patches.
 func (w Workspace) Series() string { return w.kubernetes().Series() }
 
+// Revision is the file that counts the releases of all series on one base.
+func (w Workspace) Revision() string { return filepath.Join(w.Root, "patches", "REVISION") }
+
 // Gates is our list of feature gates.
 func (w Workspace) Gates() string { return filepath.Join(w.Root, "feature-gates.yaml") }
 
