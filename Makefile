@@ -1,6 +1,6 @@
 # Entry points. Each verb is one of the Go program in scripts/; see make help.
 .DEFAULT_GOAL := help
-.PHONY: help up down test nightly e2e demo bench apply export edit rebase send lint verify prove codegen overrides release release-verify clean
+.PHONY: help up down demo release release-verify overrides clean apply edit export codegen rebase send lint test e2e verify prove nightly bench
 
 # Only make's command line counts: an exported FORCE=1 must not change what a verb does.
 VARIABLES := AGAINST ALL BASE CLUSTER_MODE DRIVER EMBARGO_OVER FOCUS FORCE FORECAST FUZZ_TIME ISSUE KEEP KUBERNETES_SRC KUBE_PROXY_BASE \
@@ -13,7 +13,7 @@ CAPACITYV2 := GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false" go -C
 CLUSTER = $(if $(NODES),--nodes='$(NODES)') $(if $(CLUSTER_MODE),--cluster-mode='$(CLUSTER_MODE)')
 
 help: ## List the verbs
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^##@ / {sub("##@ ", ""); print "\n" $$0 ":"} /^[a-z0-9-]+:.*## / && $$1 != "help" {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "Variables, each a flag of the verbs before the colon (FUZZ_TIME is --fuzz-time):"
 	@echo "  KUBERNETES_SRC=DIR  all: the base comes from a git checkout at the tag, not from Go modules"
@@ -49,61 +49,15 @@ help: ## List the verbs
 	@echo
 	@echo "go -C scripts run . VERB --help says more; that of up names the environment variables of a cluster."
 
+##@ Use
 up: ## The main job: apply, build the custom release, bring up a local cluster with the features on
 	@$(CAPACITYV2) up $(CLUSTER) $(if $(DRIVER),--driver='$(DRIVER)')
 
 down: ## End the local cluster and remove what it made, except its logs
 	@$(CAPACITYV2) down
 
-test: ## The tests: lint, unit tests of every touched package, integration tests
-	@$(CAPACITYV2) test
-
-nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, stress, e2e, smoke, fuzz, govulncheck
-	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(value ONLY)') $(if $(SUITE),--suite='$(value SUITE)') $(if $(PODS),--pods=$(PODS)) \
-		$(if $(SEED),--seed=$(SEED)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME)) $(if $(VULN_DB),--vuln-db='$(VULN_DB)')
-
-e2e: ## Bring up a cluster, run the end-to-end tests on it, ours and upstream's, end it
-	@$(CAPACITYV2) e2e $(CLUSTER) $(if $(TARGET),--target='$(TARGET)') $(if $(FOCUS),--focus='$(value FOCUS)') \
-		$(if $(ALL),--all) $(if $(PROCS),--procs=$(PROCS)) $(if $(KEEP),--keep)
-
 demo: ## Show the stories of the KEP on a local cluster, before and after, and draw docs/images
 	@$(CAPACITYV2) demo
-
-bench: ## Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks
-	@$(CAPACITYV2) bench $(if $(SUITE),--suite='$(SUITE)') $(if $(ONLY),--only='$(value ONLY)') $(if $(RUNS),--runs=$(RUNS)) \
-		$(if $(REPORT_ONLY),--report-only)
-
-apply: ## Assemble the pinned bases, verified, and put each series on its base, one commit per patch
-	@$(CAPACITYV2) apply
-
-export: ## Write the commits of the trees back as patch files
-	@$(CAPACITYV2) export
-
-edit: ## A shell in the applied tree; on exit, save (export) or discard
-	@$(CAPACITYV2) edit $(if $(PROJECT),--project=$(PROJECT))
-
-rebase: ## Take over another base: make rebase BASE=v1.37.2
-	@$(if $(BASE)$(FORECAST),,$(error BASE is not set. Expected: a tag of the project. Run: make rebase BASE=v1.37.2))
-	@$(CAPACITYV2) rebase $(BASE) $(if $(PROJECT),--project=$(PROJECT)) $(if $(FORECAST),--forecast) $(if $(WITH),--with='$(abspath $(WITH))')
-
-send: ## A branch, files for git am and the text of a pull request of some patches: make send PATCH=REGEXP
-	@$(CAPACITYV2) send $(if $(PATCH),--patch='$(value PATCH)') $(if $(PROJECT),--project=$(PROJECT)) $(if $(ISSUE),--issue=$(ISSUE)) \
-		$(if $(FORCE),--force) $(if $(EMBARGO_OVER),--embargo-over)
-
-lint: ## Check the series without a source tree; shellcheck, gofmt, vet, staticcheck
-	@$(CAPACITYV2) lint
-
-verify: ## Round trip, tree lock, gates, each prefix, generated code
-	@$(CAPACITYV2) verify
-
-prove: ## Each patch is needed: without it, the test that it names fails
-	@$(CAPACITYV2) prove $(if $(PATCH),--patch='$(value PATCH)') $(if $(SINCE),--since='$(SINCE)')
-
-codegen: ## Regenerate with upstream's own generators, and show what changed
-	@$(CAPACITYV2) codegen $(if $(PROJECT),--project=$(PROJECT))
-
-overrides: ## Module source and replace lines for other Go modules
-	@$(CAPACITYV2) overrides
 
 release: ## Pack dist/, reproducibly, and sign it
 	@$(CAPACITYV2) release $(if $(SIGN_KEY),--sign-key='$(abspath $(SIGN_KEY))') \
@@ -112,5 +66,55 @@ release: ## Pack dist/, reproducibly, and sign it
 release-verify: ## Check signature, sums and provenance of dist/ offline, and compare it with another one
 	@$(CAPACITYV2) release-verify $(if $(PUBLIC_KEY),--public-key='$(abspath $(PUBLIC_KEY))') $(if $(AGAINST),--against='$(abspath $(AGAINST))')
 
+overrides: ## Module source and replace lines for other Go modules
+	@$(CAPACITYV2) overrides
+
 clean: ## Remove what the tooling made (FORCE=1: even commits that are not exported, stashes and branches)
 	@$(CAPACITYV2) clean $(if $(FORCE),--force)
+
+##@ Patch
+apply: ## Assemble the pinned bases, verified, and put each series on its base, one commit per patch
+	@$(CAPACITYV2) apply
+
+edit: ## A shell in the applied tree; on exit, save (export) or discard
+	@$(CAPACITYV2) edit $(if $(PROJECT),--project=$(PROJECT))
+
+export: ## Write the commits of the trees back as patch files
+	@$(CAPACITYV2) export
+
+codegen: ## Regenerate with upstream's own generators, and show what changed
+	@$(CAPACITYV2) codegen $(if $(PROJECT),--project=$(PROJECT))
+
+rebase: ## Move the series to another upstream version: make rebase BASE=v1.37.3
+	@$(if $(BASE)$(FORECAST),,$(error BASE is not set. Expected: a tag of the project. Run: make rebase BASE=v1.37.2))
+	@$(CAPACITYV2) rebase $(BASE) $(if $(PROJECT),--project=$(PROJECT)) $(if $(FORECAST),--forecast) $(if $(WITH),--with='$(abspath $(WITH))')
+
+send: ## A branch, files for git am and the text of a pull request of some patches: make send PATCH=REGEXP
+	@$(CAPACITYV2) send $(if $(PATCH),--patch='$(value PATCH)') $(if $(PROJECT),--project=$(PROJECT)) $(if $(ISSUE),--issue=$(ISSUE)) \
+		$(if $(FORCE),--force) $(if $(EMBARGO_OVER),--embargo-over)
+
+##@ Check
+lint: ## Check the series without a source tree; shellcheck, gofmt, vet, staticcheck
+	@$(CAPACITYV2) lint
+
+test: ## The tests: lint, unit tests of every touched package, integration tests
+	@$(CAPACITYV2) test
+
+e2e: ## Bring up a cluster, run the end-to-end tests on it, ours and upstream's, end it
+	@$(CAPACITYV2) e2e $(CLUSTER) $(if $(TARGET),--target='$(TARGET)') $(if $(FOCUS),--focus='$(value FOCUS)') \
+		$(if $(ALL),--all) $(if $(PROCS),--procs=$(PROCS)) $(if $(KEEP),--keep)
+
+verify: ## Round trip, tree lock, gates, each prefix, generated code
+	@$(CAPACITYV2) verify
+
+prove: ## Each patch is needed: without it, the test that it names fails
+	@$(CAPACITYV2) prove $(if $(PATCH),--patch='$(value PATCH)') $(if $(SINCE),--since='$(SINCE)')
+
+nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, stress, e2e, smoke, fuzz, govulncheck
+	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(value ONLY)') $(if $(SUITE),--suite='$(value SUITE)') $(if $(PODS),--pods=$(PODS)) \
+		$(if $(SEED),--seed=$(SEED)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME)) $(if $(VULN_DB),--vuln-db='$(VULN_DB)')
+
+##@ Measure
+bench: ## Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks
+	@$(CAPACITYV2) bench $(if $(SUITE),--suite='$(SUITE)') $(if $(ONLY),--only='$(value ONLY)') $(if $(RUNS),--runs=$(RUNS)) \
+		$(if $(REPORT_ONLY),--report-only)
