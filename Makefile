@@ -95,7 +95,7 @@ export: ## Write the commits of the trees back as patch files
 edit: ## A shell in the applied tree; on exit, save (export) or discard
 	@$(CAPACITYV2) edit $(if $(PROJECT),--project=$(PROJECT))
 
-rebase: ## Take over another base: make rebase BASE=v1.37.2
+rebase: ## Move the series to another upstream version: make rebase BASE=v1.37.2
 	@$(if $(BASE)$(FORECAST),,$(error BASE is not set. Expected: a tag of the project. Run: make rebase BASE=v1.37.2))
 	@$(CAPACITYV2) rebase $(BASE) $(if $(PROJECT),--project=$(PROJECT)) $(if $(FORECAST),--forecast) $(if $(WITH),--with='$(abspath $(WITH))')
 
