@@ -85,7 +85,7 @@ export: ## Write the commits of the trees back as patch files
 codegen: ## Regenerate with upstream's own generators, and show what changed
 	@$(CAPACITYV2) codegen $(if $(PROJECT),--project=$(PROJECT))
 
-rebase: ## Move the series to another upstream version: make rebase BASE=v1.37.3
+rebase: ## Move the series to another upstream version: make rebase BASE=v1.38.0
 	@$(if $(BASE)$(FORECAST),,$(error BASE is not set. Expected: a tag of the project. Run: make rebase BASE=v1.37.2))
 	@$(CAPACITYV2) rebase $(BASE) $(if $(PROJECT),--project=$(PROJECT)) $(if $(FORECAST),--forecast) $(if $(WITH),--with='$(abspath $(WITH))')
 

@@ -34,7 +34,7 @@ type rebaseOptions struct {
 func rebaseCommand(a *App) *cobra.Command {
 	var o rebaseOptions
 	c := &cobra.Command{
-		Use: "rebase VERSION", Short: "Take over another base: the series on it with 3-way, its pin and its patch files", Args: cobra.MaximumNArgs(1),
+		Use: "rebase VERSION", Short: "Move the series to another upstream version: 3-way, with its pin and its patch files", Args: cobra.MaximumNArgs(1),
 		Long: `It works in a tree of its own, and first tells whether upstream has taken a name or a
 protobuf number of ours. At a conflict it stops: merge it there, git am --continue, and give
 the same command again. At the end, that tree is the one in use.
