@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -325,6 +326,39 @@ func TestMountedElsewhere(t *testing.T) {
 		t.Log(err) // read has got no line
 	}
 	c.expect(n.Release(t.Context(), v.ID, path), codes.OK, "")
+}
+
+// TestOpenForAMoment unstages a volume whose device something else closes only afterwards.
+func TestOpenForAMoment(t *testing.T) {
+	c, _ := newMachine(t)
+	n := c.start("n")
+	v, err := n.Create(t.Context(), pool.Volume{Name: "v", CapacityBytes: 8 << 20, Block: true}, 0)
+	c.expect(err, codes.OK, "")
+	path := c.paths["n"]
+	c.expect(n.Acquire(t.Context(), v.ID, path), codes.OK, "")
+	v, err = n.Get(v.ID)
+	c.expect(err, codes.OK, "")
+	devices, err := Images{Exec: exec.New()}.attached(v)
+	if err != nil || len(devices) != 1 {
+		t.Fatalf("devices %q, %v", devices, err)
+	}
+	opened, err := os.Open(devices[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Backing = closes{n.Backing, opened}
+	c.expect(n.Release(t.Context(), v.ID, path), codes.OK, "")
+}
+
+// closes closes a file a little after a volume begins to be detached.
+type closes struct {
+	Backing
+	file *os.File
+}
+
+func (b closes) Detach(v pool.Volume) (bool, error) {
+	time.AfterFunc(100*time.Millisecond, func() { _ = b.file.Close() })
+	return b.Backing.Detach(v)
 }
 
 // TestImageGone has a node whose folder of a volume is there, and the file in it is not. No

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"k8s.io/mount-utils"
 
@@ -82,12 +83,25 @@ func (m *Manager) unmount(v pool.Volume, path string) error {
 		return nil
 	}
 	inUse, err := m.Backing.Detach(v)
+	for range looks {
+		if err != nil || !inUse {
+			break
+		}
+		time.Sleep(moment / looks)
+		inUse, err = m.Backing.Detach(v)
+	}
 	if err == nil && inUse {
 		// Perhaps it is mounted in another mount namespace, or for a pod.
 		err = errors.New("it is still in use")
 	}
 	return err
 }
+
+// A device may be open for a moment, in a losetup that looks for a free one. What has it open for longer uses it.
+const (
+	moment = time.Second
+	looks  = 20
+)
 
 // unmountAt unmounts what is mounted at a staging path, or in it.
 func (m *Manager) unmountAt(path string) error {
