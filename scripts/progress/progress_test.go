@@ -43,6 +43,7 @@ func TestStepNamesItsLogOnFailure(t *testing.T) {
 func TestRefusalSaysWhatHelps(t *testing.T) {
 	for run, want := range map[string]string{
 		"make down, then make up": "found\n  expected: that\n  run: make down, then make up",
+		"PORT=26443 make up":      "found\n  expected: that\n  run: PORT=26443 make up",
 		"wait for it, or end it":  "found\n  expected: that\n  try: wait for it, or end it",
 		"":                        "found\n  expected: that",
 	} {
