@@ -121,6 +121,10 @@ func TestGateIsOn(t *testing.T) {
 	if err := Check([]Result{{suite, on, on}}); err != nil {
 		t.Error(err)
 	}
+	skipped := toolchain.TestResult{Tests: map[string]toolchain.Outcome{"TestC": toolchain.Skipped, "TestD": toolchain.Passed}}
+	if err := Check([]Result{{suite, on, skipped}}); err == nil || !strings.Contains(err.Error(), "a: TestC fails with the gate on only") {
+		t.Errorf("a test is skipped with the gate on: %v", err)
+	}
 	none := toolchain.TestResult{Tests: map[string]toolchain.Outcome{"TestA": toolchain.Skipped}}
 	if err := Check([]Result{{suite, on, none}}); err == nil || !strings.Contains(err.Error(), "a: 0 tests pass, and it has to be at least 1") {
 		t.Errorf("all tests are skipped with the gate on: %v", err)
