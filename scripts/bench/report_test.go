@@ -168,7 +168,7 @@ func TestPlotWithoutResults(t *testing.T) {
 func TestResults(t *testing.T) {
 	runs := []Run{{Name: "first"}, {Name: "second"}, {Name: "not run"}}
 	path := filepath.Join(t.TempDir(), "bench", "results.txt")
-	if err := (Results{"first": []byte("BenchmarkX-2 1 1 ns/op\n"), "second": []byte("BenchmarkY-2 1 1 ns/op\n")}).Save(path, runs); err != nil {
+	if err := (Results{"first": []byte("cpu: X\nBenchmarkX-2 1 1 ns/op\n"), "second": []byte("BenchmarkY-2 1 1 ns/op\n")}).Save(path, runs); err != nil {
 		t.Fatal(err)
 	}
 	results, err := ReadResults(path)
@@ -179,7 +179,7 @@ func TestResults(t *testing.T) {
 	if err := results.Save(path, runs); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := read(t, path), "run: first\nBenchmarkX-2 1 1 ns/op\nrun: second\nBenchmarkY-2 1 2 ns/op\n"; got != want {
+	if got, want := read(t, path), "run: first\ncpu: X\nBenchmarkX-2 1 1 ns/op\nrun: second\nBenchmarkY-2 1 2 ns/op\n"; got != want {
 		t.Errorf("got:\n%swant:\n%s", got, want)
 	}
 }

@@ -18,6 +18,13 @@ import (
 func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
 	runBeside(t)
 	ws := testWorkspace(t)
+	groupsAtTop = func(string) []string {
+		if held, err := lock(ws); err == nil {
+			t.Error("a make up could begin meanwhile")
+			held.Close()
+		}
+		return nil
+	}
 	host := t.TempDir()
 	folders := machine.MissingFolders(filepath.Join(host, "opt", "cni", "bin"))
 	used := filepath.Join(host, "used")

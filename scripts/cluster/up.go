@@ -72,7 +72,7 @@ func (p *Plan) lookAtRunning(ctx context.Context, st *state, fp string, s *progr
 		return false, st.takeDown(ctx)
 	}
 	if st.Fingerprint != fp || st.Mode != p.Mode {
-		return false, progress.Refuse("the running cluster has other components, images, gates or another mode", "the same settings, or no cluster", "make down, then make up")
+		return false, progress.Refuse("the running cluster has other components, images, gates or another mode", "the same settings, or no cluster", "make down, then the same command again")
 	}
 	if st.Nodes != p.nodes {
 		return false, progress.Refuse("a cluster with "+countNodes(st.Nodes)+" runs", "one with "+countNodes(p.nodes)+", or no cluster",

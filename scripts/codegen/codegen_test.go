@@ -189,16 +189,19 @@ func TestSpecProtoc(t *testing.T) {
 	t.Chdir(dir)
 	const generated = "// \tprotoc-gen-go v1.36.1\n// \tprotoc        v%s\n// - protoc             v%[1]s\n"
 	for name, text := range map[string]string{
-		"protoc": "#!/bin/sh\nprintf '" + strings.ReplaceAll(strings.ReplaceAll(fmt.Sprintf(generated, "3.21.12"), "\n", `\n`), "\t", `\t`) + "' >csi/csi.pb.go\n",
+		"protoc": "#!/bin/sh\n[ \"$*\" = 'csi.proto -I .' ] && printf '" + strings.ReplaceAll(strings.ReplaceAll(fmt.Sprintf(generated, "3.21.12"), "\n", `\n`), "\t", `\t`) + "' >csi/csi.pb.go\n",
 		"pinned": fmt.Sprintf(specProtoc, filepath.Join(dir, "protoc"), "25.2"), "csi/x": "",
 	} {
 		if err := write(filepath.Join(dir, name), text, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	out, err := exec.Command(filepath.Join(dir, "pinned")).CombinedOutput()
+	out, err := exec.Command(filepath.Join(dir, "pinned"), "csi.proto", "-I", ".").CombinedOutput()
 	got, readErr := os.ReadFile(filepath.Join(dir, "csi", "csi.pb.go"))
 	if want := fmt.Sprintf(generated, "4.25.2"); err != nil || readErr != nil || string(got) != want {
 		t.Errorf("got %q, errors %v, %v (%s), want %q", got, err, readErr, out, want)
+	}
+	if left, _ := filepath.Glob("csi/*.old"); left != nil {
+		t.Errorf("%q would be in the work tree", left)
 	}
 }

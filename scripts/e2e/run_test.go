@@ -1,10 +1,15 @@
 package e2e
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
+	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/prove"
 	"capacityv2.internal/scripts/toolchain"
 )
@@ -71,5 +76,31 @@ func TestCompare(t *testing.T) {
 	r.all = r.all[:1]
 	if got, want := r.compare(r.chosen(true), []Result{{Name: "A [Ours]", Outcome: toolchain.Failed}}), []string{"B did not run"}; !slices.Equal(got, want) {
 		t.Errorf("B is gone: got %q, want %q", got, want)
+	}
+}
+
+// TestRun has a ginkgo that leaves a report in which A fails and B passes.
+func TestRun(t *testing.T) {
+	for target, want := range map[string]string{GateOn: "A [Ours] failed", GateOff: "B passes, expected: fails"} {
+		r := sampleRun(target, false, regexp.MustCompile("A|B"))
+		r.Work = t.TempDir()
+		r.Ginkgo = filepath.Join(r.Work, "ginkgo")
+		const script = `#!/bin/sh
+for a; do case $a in --report-dir=*) d=${a#*=} ;; esac; done
+mkdir -p "$d" && cat >"$d/junit_01.xml" <<end
+<testsuites><testsuite><testcase name="[It] A [Ours]" status="failed"/><testcase name="[It] B [Ours]" status="passed"/></testsuite></testsuites>
+end
+exit 1
+`
+		if err := os.WriteFile(r.Ginkgo, []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		err := progress.New(t.Output(), "e2e", t.TempDir()).Run(t.Context(), progress.Task{Name: "ours", Do: func(ctx context.Context, s *progress.Step) error { return r.run(ctx, "ours", true, s) }})
+		if err != nil {
+			t.Fatalf("%s: %v", target, err)
+		}
+		if err := r.Check(); !progress.IsRefusal(err) || !strings.Contains(err.Error(), "1 tests did not behave as expected, target "+target+":\n    "+want+"\n") {
+			t.Errorf("%s: error %v, want %q", target, err, want)
+		}
 	}
 }

@@ -55,6 +55,7 @@ func TestCheck(t *testing.T) {
 		"as listed":       {list, stock + added, ""},
 		"another default": {list, stock + strings.Replace(added, "default: false", "default: true", 1), "CSIStorageCapacityV2: Alpha since 1.37, default false"},
 		"another stage":   {list, strings.Replace(stock, "Beta", "GA", 1) + added, "GA since 1.36, default true"},
+		"another version": {list, strings.Replace(stock, `"1.36"`, `"1.35"`, 1) + added, "Beta since 1.35, default true"},
 		"a gate too many": {list, stock + added + strings.Replace(added, "CSI", "Extra", 1), "lacks ExtraStorageCapacityV2"},
 		"a gate too few":  {list, stock, "that CSIStorageCapacityV2 is ours: true"},
 		"not ours":        {strings.Replace(list, "ours: false", "ours: true", 1), stock + added, "that Other is ours: true"},

@@ -43,9 +43,11 @@ func start(t *testing.T, mark, script string) int {
 func TestStopEndsWhatHasTheMark(t *testing.T) {
 	other := start(t, "m2", `sleep 60 >/dev/null & echo $!; wait`)
 	for name, script := range map[string]string{
-		"that ends at once":     `sleep 60 >/dev/null & echo $!; wait`,
-		"that ignores TERM":     `trap '' TERM; sleep 60 >/dev/null & echo $!; while :; do wait; done`,
-		"whose parent has died": `(sleep 60 >/dev/null & echo $!)`,
+		"that ends at once": `sleep 60 >/dev/null & echo $!; wait`,
+		"that ignores TERM": `trap '' TERM; sleep 60 >/dev/null & echo $!; while :; do wait; done`,
+		// One that ends loses it, too, before its files and ports.
+		"that loses the mark first": `trap 'exec env -i sleep 1' TERM; echo $$; while :; do sleep 0.1; done`,
+		"whose parent has died":     `(sleep 60 >/dev/null & echo $!)`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			child := start(t, "m1", script)
@@ -71,8 +73,8 @@ func TestStopEndsWhatHasTheMark(t *testing.T) {
 // TestStopAsksTheEldest checks that a process may end those that it has started in its own way.
 func TestStopAsksTheEldest(t *testing.T) {
 	said := filepath.Join(t.TempDir(), "said")
-	start(t, "m3", `trap 'echo parent >>`+said+`; kill $child; exit' TERM
-		sh -c 'trap "echo child >>`+said+`; exit" TERM; echo ready >`+said+`; while :; do sleep 0.1; done' >/dev/null & child=$!; echo $child; wait`)
+	start(t, "m3", `trap 'echo parent >>`+said+`; kill -WINCH $child; exit' TERM
+		sh -c 'trap "echo asked >>`+said+`" TERM; trap "echo child >>`+said+`; exit" WINCH; echo ready >`+said+`; while :; do sleep 0.1; done' >/dev/null & child=$!; echo $child; wait`)
 	read := func() string { b, _ := os.ReadFile(said); return string(b) }
 	if !WaitUntil(t.Context(), 10*time.Second, func() bool { return read() == "ready\n" }) {
 		t.Fatal("the child is not ready")

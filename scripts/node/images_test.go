@@ -4,7 +4,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
+
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
 func TestPauseImage(t *testing.T) {
@@ -22,9 +25,16 @@ func TestPauseImage(t *testing.T) {
 		}
 	}
 	out := t.TempDir()
-	reference, tarballs, err := WriteImages(t.Context(), tree, nil, out, t.Output())
-	if err != nil || reference != "registry.k8s.io/pause:3.10.2" || len(tarballs) != 1 {
-		t.Errorf("%q, %v, %v", reference, tarballs, err)
+	reference, tarballs, err := WriteImages(t.Context(), tree, []Image{{Reference: "other:1"}}, out, t.Output())
+	if err != nil || reference != "registry.k8s.io/pause:3.10.2" || len(tarballs) != 2 {
+		t.Fatalf("%q, %v, %v", reference, tarballs, err)
+	}
+	image, err := tarball.ImageFromPath(tarballs[0], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file, err := image.ConfigFile(); err != nil || file.Config.User != "65535:65535" || !slices.Equal(file.Config.Entrypoint, []string{"/pause"}) {
+		t.Errorf("%+v, %v", file, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "Makefile"), []byte("VERSION = 3\n"), 0o644); err != nil {
 		t.Fatal(err)

@@ -73,6 +73,9 @@ func (r *Reporter) beat(m *Meter, log string, stop <-chan struct{}) {
 		case now := <-ticker.C:
 			words := m.String()
 			took := now.Sub(begin).Round(time.Second)
+			if words == "" {
+				_, _ = r.Write(nil) // in the place of a bar
+			}
 			switch {
 			case words != "" && r.terminal:
 				r.draw(fmt.Sprintf("      %s %s (%s)", m.bar(), words, took))

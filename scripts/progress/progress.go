@@ -56,6 +56,8 @@ type Step struct {
 	Log io.Writer
 	// LogPath is the file behind Log.
 	LogPath string
+	// Out takes lines for people.
+	Out io.Writer
 
 	r *Reporter
 }
@@ -94,7 +96,7 @@ func (r *Reporter) run(ctx context.Context, t Task, n, total int) error {
 	meter := &Meter{}
 	var beat sync.WaitGroup
 	beat.Go(func() { r.beat(meter, path, stop) })
-	err = t.Do(context.WithValue(ctx, meterKey{}, meter), &Step{Log: log, LogPath: path, r: r})
+	err = t.Do(context.WithValue(ctx, meterKey{}, meter), &Step{Log: log, LogPath: path, Out: r, r: r})
 	close(stop)
 	beat.Wait()
 	took := time.Since(begin).Round(100 * time.Millisecond)
@@ -117,12 +119,15 @@ func (r *Reporter) Done() {
 // Printf prints a line that belongs to no step.
 func (r *Reporter) Printf(format string, args ...any) { r.printf(format, args...) }
 
-func (r *Reporter) printf(format string, args ...any) {
+func (r *Reporter) printf(format string, args ...any) { fmt.Fprintf(r, format, args...) }
+
+// Write prints whole lines, in the place of one that is drawn.
+func (r *Reporter) Write(lines []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.drawn {
 		fmt.Fprint(r.out, clear)
 		r.drawn = false
 	}
-	fmt.Fprintf(r.out, format, args...)
+	return r.out.Write(lines)
 }

@@ -43,6 +43,7 @@ func TestStepNamesItsLogOnFailure(t *testing.T) {
 func TestRefusalSaysWhatHelps(t *testing.T) {
 	for run, want := range map[string]string{
 		"make down, then make up": "found\n  expected: that\n  run: make down, then make up",
+		"PORT=26443 make up":      "found\n  expected: that\n  run: PORT=26443 make up",
 		"wait for it, or end it":  "found\n  expected: that\n  try: wait for it, or end it",
 		"":                        "found\n  expected: that",
 	} {
@@ -100,4 +101,32 @@ func TestLongSteps(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLinesReplaceTheBar checks that what a step prints does not go on in the line of the bar, which ends with compiling.
+func TestLinesReplaceTheBar(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		r := New(&out, "verb", dir)
+		r.terminal = true
+		err := r.Run(t.Context(), Task{"step", func(ctx context.Context, s *Step) error {
+			MeterOf(ctx).Add(1, 4)
+			time.Sleep(1500 * time.Millisecond)
+			fmt.Fprintln(s.Out, "ok")
+			time.Sleep(time.Second)
+			MeterOf(ctx).Add(-1, -4)
+			time.Sleep(2 * time.Second)
+			if !strings.HasSuffix(out.String(), "\r\033[K") {
+				t.Errorf("nothing compiles any more, and the bar is still there: %q", out.String())
+			}
+			return nil
+		}})
+		bar := func(took string) string {
+			return "\r\033[K      [=======                       ] compiled 1 of 4 packages (" + took + ")\r\033[K"
+		}
+		if want := "[1/1] verb: step\n" + bar("1s") + "ok\n" + bar("2s") + "      done in 4.5s\n"; err != nil || out.String() != want {
+			t.Errorf("got\n%q, error %v\nwant\n%q", out.String(), err, want)
+		}
+	})
 }

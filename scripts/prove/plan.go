@@ -48,8 +48,13 @@ func NewPlan(ctx context.Context, ws workspace.Workspace, o Options) (*Plan, err
 		return nil, err
 	}
 	plan := &Plan{Note: note}
+	matched := false
 	for _, p := range projects {
-		chosen := func(c Case) bool { return cmp.Or(o.Patch, everything).MatchString(c.Patch.Name) }
+		chosen := func(c Case) bool {
+			matches := cmp.Or(o.Patch, everything).MatchString(c.Patch.Name)
+			matched = matched || matches
+			return matches
+		}
 		if from != "" {
 			changed, err := changedPatches(ctx, gitrepo.Open(ws.Root, nil), from, p.Series())
 			if err != nil {
@@ -64,7 +69,7 @@ func NewPlan(ctx context.Context, ws workspace.Workspace, o Options) (*Plan, err
 	}
 	switch {
 	case len(plan.Tasks) > 0:
-	case from == "":
+	case !matched:
 		return nil, progress.Refuse(fmt.Sprintf("no patch matches %q", cmp.Or(o.Patch, everything)), "a regular expression for names of patches", "make prove PATCH=0013")
 	default:
 		plan.Note = "no patch has changed since " + o.Since

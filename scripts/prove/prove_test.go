@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/series"
+	"capacityv2.internal/scripts/workspace"
 )
 
 // TestProve has a series of small patches, each with its own fault.
@@ -62,6 +64,7 @@ func TestProve(t *testing.T) {
 	add("does not work", "feature", "TestE", failsWith, map[string]string{"a/e.go": "package a\n\nvar E = 1\n", "a/e_test.go": test("TestE", "E == 2")})
 
 	prover := &prover{tree: repo, dir: filepath.Join(t.TempDir(), "prove"), patches: len(patches)}
+	plan := &Plan{}
 	reporter := progress.New(&strings.Builder{}, "prove", t.TempDir())
 	must(reporter.Run(ctx, progress.Task{Name: "work tree", Do: prover.prepare}))
 	for _, c := range casesOf(patches) {
@@ -82,10 +85,59 @@ func TestProve(t *testing.T) {
 			}
 			return err
 		}}))
-		if c.Patch.Name == "comes too early" {
-			if from, err := prover.addedBy(ctx, c); err != nil || from != "has a test for something" {
-				t.Errorf("its test comes with %q, error %v", from, err)
+		if c.Patch.Name == "changes" || c.Patch.Name == "comes too early" {
+			must(reporter.Run(ctx, progress.Task{Name: c.Patch.Name, Do: func(ctx context.Context, s *progress.Step) error { return plan.prove(ctx, prover, c, "x", s) }}))
+		}
+	}
+	proven, err := plan.Result()
+	if wrong := `x comes too early: a:TestD IS NOT THERE AFTER IT; it comes with "has a test for something" (log: `; proven != 1 || !progress.IsRefusal(err) || !strings.Contains(err.Error(), wrong) {
+		t.Errorf("%d proven, error %v, want one, and %q", proven, err, wrong)
+	}
+}
+
+// TestNewPlan chooses from a series of one patch, which a commit lacks.
+func TestNewPlan(t *testing.T) {
+	ctx := t.Context()
+	ws := workspace.Workspace{Root: t.TempDir()}
+	repo := gitrepo.Open(ws.Root, nil)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"init", "--quiet"}, {"commit", "--quiet", "--allow-empty", "--message=x"}, {"tag", "before"}} {
+		must(repo.Git(ctx, args...))
+	}
+	must(os.CopyFS(filepath.Join(ws.Root, "patches", "csi-spec"), os.DirFS(filepath.Join("..", "..", "patches", "csi-spec"))))
+	must(repo.Git(ctx, "add", "--all"))
+	must(repo.Git(ctx, "commit", "--quiet", "--message=x"))
+	for name, c := range map[string]struct {
+		patch, since string
+		tasks        bool
+		note         string
+		refusal      string
+	}{
+		"all":                      {tasks: true},
+		"by name":                  {patch: "^0001-", tasks: true},
+		"no such name":             {patch: "^0002-", refusal: `no patch matches "^0002-"`},
+		"changed":                  {patch: "^0001-", since: "before", tasks: true},
+		"not changed":              {since: "HEAD", note: "no patch has changed since HEAD"},
+		"no such name, or changed": {patch: "^0002-", since: "HEAD", refusal: `no patch matches "^0002-"`},
+	} {
+		o := Options{Since: c.since}
+		if c.patch != "" {
+			o.Patch = regexp.MustCompile(c.patch)
+		}
+		plan, err := NewPlan(ctx, ws, o)
+		if c.refusal != "" {
+			if !progress.IsRefusal(err) || !strings.Contains(err.Error(), c.refusal) {
+				t.Errorf("%s: error %v, want %q", name, err, c.refusal)
 			}
+			continue
+		}
+		if err != nil || len(plan.Tasks) > 0 != c.tasks || plan.Note != c.note {
+			t.Errorf("%s: %+v, error %v, want tasks: %t, note %q", name, plan, err, c.tasks, c.note)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
@@ -31,12 +32,26 @@ func earlier(ctx context.Context, repo gitrepo.Repo, since string) (commit, note
 	return commit, "", err
 }
 
-// changedPatches returns the names of the files in a folder that differ from those of a commit, but not of those that
-// only have another name: a patch that gets another number is the same.
+// changedPatches returns the names of the patches in a folder that a commit does not have there, under whatever name: a
+// patch that gets another number is the same. Git need not know them yet.
 func changedPatches(ctx context.Context, repo gitrepo.Repo, commit, folder string) ([]string, error) {
-	files, err := repo.Lines(ctx, "diff", "--name-only", "--diff-filter=AM", "--find-renames=100%", commit, "--", folder)
-	for i, f := range files {
-		files[i] = filepath.Base(f)
+	paths, err := filepath.Glob(filepath.Join(folder, "*.patch"))
+	if err != nil || len(paths) == 0 {
+		return nil, err
 	}
-	return files, err
+	before, err := repo.Lines(ctx, "ls-tree", "-r", "--format=%(objectname)", commit, "--", folder)
+	if err != nil {
+		return nil, err
+	}
+	now, err := repo.Lines(ctx, append([]string{"hash-object", "--"}, paths...)...)
+	if err != nil {
+		return nil, err
+	}
+	var changed []string
+	for i, path := range paths {
+		if !slices.Contains(before, now[i]) {
+			changed = append(changed, filepath.Base(path))
+		}
+	}
+	return changed, nil
 }

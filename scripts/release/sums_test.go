@@ -236,6 +236,17 @@ func TestCompareNamesTheMember(t *testing.T) {
 	}
 }
 
+func TestCompareNamesTheFolder(t *testing.T) {
+	a, b := fakeRelease(t, "1", nil), fakeRelease(t, "1", nil)
+	write(t, filepath.Join(b, "extra"), "")
+	writeProvenance(t, b)
+	for _, pair := range [][2]string{{a, b}, {b, a}} {
+		if err := Compare(pair[0], pair[1]); err == nil || !strings.Contains(err.Error(), "extra is only in "+b+"\n") {
+			t.Errorf("error %v, want one that names extra and %s", err, b)
+		}
+	}
+}
+
 func TestCompareReadsTheFiles(t *testing.T) {
 	a, b := fakeRelease(t, "1", nil), fakeRelease(t, "1", nil)
 	flipByte(t, filepath.Join(b, "x.tar.gz"))

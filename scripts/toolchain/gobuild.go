@@ -66,15 +66,17 @@ func Compile(ctx context.Context, dir, out string, env []string, log io.Writer, 
 	}
 	meter := progress.MeterOf(ctx)
 	meter.Add(0, len(stale))
-	// Packages are not compiled after all whose imports have turned out to be as before.
-	defer func() { meter.Add(0, -len(stale)) }()
+	compiled, total := 0, len(stale)
+	// What comes next in the step compiles nothing.
+	defer func() { meter.Add(-compiled, -total) }()
 	started := &run.Lines{Each: func(pkg string) {
 		if stale[pkg] {
 			delete(stale, pkg)
+			compiled++
 			meter.Add(1, 0)
 		}
 	}}
-	return goCmd("build", io.MultiWriter(log, started), "-v", "-o", out).Run(ctx)
+	return goCmd("build", io.MultiWriter(started, log), "-v", "-o", out).Run(ctx)
 }
 
 // CompileTests compiles what the tests of the packages that match patterns consist of.

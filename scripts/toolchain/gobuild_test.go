@@ -46,11 +46,11 @@ func TestCompileCounts(t *testing.T) {
 		if step.main != "" {
 			write("main.go", "package main\n\nimport \"m/a\"\n\nfunc main() { "+step.main+"(a.A) }\n")
 		}
-		var begin, end string
+		var begin, end, after string
 		err := progress.New(t.Output(), "test", t.TempDir()).Run(t.Context(), progress.Task{Name: step.name, Do: func(ctx context.Context, s *progress.Step) error {
-			log := &run.Lines{Each: func(string) { begin = cmp.Or(begin, progress.MeterOf(ctx).String()) }}
+			log := &run.Lines{Each: func(string) { end = progress.MeterOf(ctx).String(); begin = cmp.Or(begin, end) }}
 			err := Compile(ctx, dir, filepath.Join(dir, "out")+"/", []string{"GOWORK=off"}, log, nil, step.pkg)
-			end = progress.MeterOf(ctx).String()
+			after = progress.MeterOf(ctx).String()
 			return err
 		}})
 		if (err != nil) != (step.failure != "") || err != nil && !strings.Contains(err.Error(), step.failure) {
@@ -58,6 +58,9 @@ func TestCompileCounts(t *testing.T) {
 		}
 		if begin != step.begin || end != step.end {
 			t.Errorf("%s: from %q to %q, want from %q to %q", step.name, begin, end, step.begin, step.end)
+		}
+		if after != "" {
+			t.Errorf("%s: %q when nothing compiles any more", step.name, after)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "out", "m")); err != nil {

@@ -67,7 +67,8 @@ func regressions(off, on toolchain.TestResult) []string {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(off.Tests)) {
-		_, runs := on.Tests[name]
+		outcome := on.Tests[name]
+		runs := outcome != "" && outcome != toolchain.Skipped
 		named := slices.ContainsFunc(names, func(test string) bool { return strings.HasPrefix(name, test+"/") })
 		if !runs && !named && off.Tests[name] == toolchain.Passed {
 			names = append(names, name)

@@ -95,8 +95,10 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%v: want %q", err, want)
 		}
 	}
-	if err != nil && strings.Contains(err.Error(), "TestGone/sub") {
-		t.Errorf("%v: names the subtest of one that it names", err)
+	for _, other := range []string{"TestGone/sub", "TestUpstream fails with the gate on only"} {
+		if err != nil && strings.Contains(err.Error(), other) {
+			t.Errorf("%v: says %q, and what it is of is there already", err, other)
+		}
 	}
 	const want = "| apiserver | off | 6 | 5 | 0 | 1m1s |\n| apiserver | on | 3 | 1 | 0 | 1m1s |\n"
 	if got := Table(results); !strings.HasSuffix(got, want) {
@@ -118,6 +120,10 @@ func TestGateIsOn(t *testing.T) {
 	suite := Suite{Folder: "a", AtLeast: 1}
 	if err := Check([]Result{{suite, on, on}}); err != nil {
 		t.Error(err)
+	}
+	skipped := toolchain.TestResult{Tests: map[string]toolchain.Outcome{"TestC": toolchain.Skipped, "TestD": toolchain.Passed}}
+	if err := Check([]Result{{suite, on, skipped}}); err == nil || !strings.Contains(err.Error(), "a: TestC fails with the gate on only") {
+		t.Errorf("a test is skipped with the gate on: %v", err)
 	}
 	none := toolchain.TestResult{Tests: map[string]toolchain.Outcome{"TestA": toolchain.Skipped}}
 	if err := Check([]Result{{suite, on, none}}); err == nil || !strings.Contains(err.Error(), "a: 0 tests pass, and it has to be at least 1") {

@@ -46,7 +46,7 @@ func (a *App) chain(ctx context.Context, o BenchOptions) error {
 			s.Sayf("writing %s", page)
 			env := []string{"KUBECONFIG=" + st.Kubeconfig, "COMPONENTS=" + st.Components, "CLUSTER_GROUP=" + st.Group, "CHAIN_LOGS=" + a.WS.Logs(),
 				"CHAIN_ONLY=" + only.String(), "CHAIN_RUNS=" + strconv.Itoa(o.Runs), "CHAIN_REPORT=" + page, "CHAIN_SECOND=" + second}
-			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, a.Out, "-count=1", "-timeout", "12h", "-v", "-run", "^TestChain$", "./chain")
+			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, s.Out, "-count=1", "-timeout", "12h", "-v", "-run", "^TestChain$", "./chain")
 		}})
 	})
 }
@@ -60,7 +60,7 @@ func (a *App) central(ctx context.Context, file string) error {
 		progress.Task{Name: "one provisioner for many nodes", Do: func(ctx context.Context, s *progress.Step) error {
 			s.Sayf("writing %s", file)
 			env := append(a.integrationEnv(), "STOCK_CSI_PROVISIONER="+filepath.Join(a.WS.StockComponents(), provisionerProgram), "CENTRAL_REPORT="+file)
-			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), env, s.Log, a.Out, "-run", "^$", "-bench", ".", "-benchtime", "1x", "-timeout", "2h", "./central")
+			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), env, s.Log, s.Out, "-run", "^$", "-bench", ".", "-benchtime", "1x", "-timeout", "2h", "./central")
 		}},
 	)...)
 }

@@ -129,7 +129,7 @@ func (a *App) smoke(ctx context.Context) error {
 			patterns = append(patterns, "^"+strings.ReplaceAll(b, "/", "$/^")+"$")
 		}
 		var output bytes.Buffer
-		if err := toolchain.Test(ctx, a.WS.Tree(), nil, io.MultiWriter(s.Log, &output), a.Out, "-run", "^$", "-bench", strings.Join(patterns, "|"),
+		if err := toolchain.Test(ctx, a.WS.Tree(), nil, io.MultiWriter(s.Log, &output), s.Out, "-run", "^$", "-bench", strings.Join(patterns, "|"),
 			"-benchtime", "1x", "-timeout", "30m", "./pkg/scheduler/framework/plugins/volumebinding"); err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func allRan(benchmarks []string, output string) error {
 // the package imports is compiled once more.
 func (a *App) fuzz(ctx context.Context, each time.Duration) error {
 	return a.do(ctx, "fuzz", a.apply(progress.Task{Name: "round trips of all API types", Do: func(ctx context.Context, s *progress.Step) error {
-		return toolchain.UnitTest(ctx, a.WS.Tree(), s.Log, a.Out, []string{"-timeout", "20m"}, "./pkg/api/testing")
+		return toolchain.UnitTest(ctx, a.WS.Tree(), s.Log, s.Out, []string{"-timeout", "20m"}, "./pkg/api/testing")
 	}}, progress.Task{Name: "fuzz tests of the series", Do: func(ctx context.Context, s *progress.Step) error {
 		patches, err := series.Read(a.WS.Series())
 		if err != nil {
@@ -169,7 +169,7 @@ func (a *App) fuzz(ctx context.Context, each time.Duration) error {
 		}
 		for _, t := range tests {
 			s.Sayf("%s:%s for %s", t.pkg, t.name, each)
-			if err := toolchain.Test(ctx, a.WS.Tree(), nil, s.Log, a.Out, "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", each.String(), "./"+t.pkg); err != nil {
+			if err := toolchain.Test(ctx, a.WS.Tree(), nil, s.Log, s.Out, "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", each.String(), "./"+t.pkg); err != nil {
 				return err
 			}
 		}

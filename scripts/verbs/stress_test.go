@@ -23,7 +23,13 @@ func TestStressTable(t *testing.T) {
 	if !strings.HasSuffix(got, "| ---: |\n| confirming=false/Object | 5797 | 436 | 720 | 2 | 5.7s | 5.7s |\n") {
 		t.Errorf("got %s", got)
 	}
-	if _, err := stressTable(strings.ReplaceAll(output, "pods torn", "torn pods")); err == nil || !strings.Contains(err.Error(), "1 subtests of TestStress ended, and 0 say") {
-		t.Errorf("nothing is said, and the error is %v", err)
+	for name, c := range map[string]struct{ output, want string }{
+		"nothing is said":     {strings.ReplaceAll(output, "pods torn", "torn pods"), "1 subtests of TestStress ended, and 0 say"},
+		"one of two says it":  {output + "        --- PASS: TestStress/confirming=false/InFlight (0.50s)\n", "2 subtests of TestStress ended, and 1 say"},
+		"there is no subtest": {"--- PASS: TestStress (1.00s)\n", "0 subtests of TestStress ended, and 0 say"},
+	} {
+		if _, err := stressTable(c.output); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s, and the error is %v", name, err)
+		}
 	}
 }

@@ -48,7 +48,7 @@ func (a *App) Test(ctx context.Context) error {
 // testScripts does not take results from the cache: it does not notice changes of
 // files outside of the module, such as the Makefile.
 func (a *App) testScripts(ctx context.Context, s *progress.Step) error {
-	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "scripts"), []string{"GOWORK=off"}, s.Log, a.Out, "-count=1", "./...")
+	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "scripts"), []string{"GOWORK=off"}, s.Log, s.Out, "-count=1", "./...")
 }
 
 func (a *App) testTouched(ctx context.Context, p workspace.Project, s *progress.Step) error {
@@ -64,14 +64,14 @@ func (a *App) testTouched(ctx context.Context, p workspace.Project, s *progress.
 	}
 	pkgs, _ = series.SplitSuites(pkgs)
 	s.Sayf("%s: %d package patterns", p.Title, len(pkgs))
-	return toolchain.UnitTest(ctx, p.Tree(), s.Log, a.Out, append([]string{"-timeout", "20m"}, p.TestArgs...), pkgs...)
+	return toolchain.UnitTest(ctx, p.Tree(), s.Log, s.Out, append([]string{"-timeout", "20m"}, p.TestArgs...), pkgs...)
 }
 
 // testPluginRace needs cgo, so that all that the plugin imports is compiled once
 // more for it. Upstream's test that only waits is left out, and those that count
 // allocations, which the race detector adds to.
 func (a *App) testPluginRace(ctx context.Context, s *progress.Step) error {
-	return toolchain.Test(ctx, a.WS.Tree(), []string{"CGO_ENABLED=1"}, s.Log, a.Out, "-race", "-timeout", "15m",
+	return toolchain.Test(ctx, a.WS.Tree(), []string{"CGO_ENABLED=1"}, s.Log, s.Out, "-race", "-timeout", "15m",
 		"-skip", "^TestBindPodVolumes$|Allocat", "./pkg/scheduler/framework/plugins/volumebinding/...")
 }
 
@@ -105,7 +105,7 @@ func (a *App) guide() string { return filepath.Join(a.WS.Work, "guide") }
 // testDriver runs the tests of test-e2e that need no cluster, and names those that are
 // skipped: csi-sanity is, without root.
 func (a *App) testDriver(ctx context.Context, s *progress.Step) error {
-	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), nil, s.Log, a.Out, "-v", "-timeout", "10m", "./driver/...", "./mock/...", "./measure", "./chain")
+	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), nil, s.Log, s.Out, "-v", "-timeout", "10m", "./driver/...", "./mock/...", "./measure", "./chain")
 }
 
 func (a *App) buildEtcd(ctx context.Context, s *progress.Step) error {
@@ -141,7 +141,7 @@ func (a *App) testIntegration(ctx context.Context, s *progress.Step) error {
 			upstream = upstreamsuites.Check(results)
 		}
 	})
-	ours := toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), a.integrationEnv(), s.Log, a.Out,
+	ours := toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), a.integrationEnv(), s.Log, s.Out,
 		"-p", sideBySide, "-parallel", sideBySide, "-timeout", "40m", "./scheduling", "./...")
 	group.Wait()
 	return errors.Join(ours, upstream)
