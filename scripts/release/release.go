@@ -83,7 +83,7 @@ func (rel *Release) check(ctx context.Context, s *progress.Step) error {
 	}
 	v := rel.in.version
 	rel.dist = filepath.Join(ws.Dist(), v.String())
-	if err := ensureOurs(rel.dist, v); err != nil {
+	if err := errors.Join(ensureOurs(rel.dist, v), ensureSignatureStays(rel.dist, rel.o.Key)); err != nil {
 		return err
 	}
 	s.Sayf("release %s, dated %s", v, rel.in.date.Format("2006-01-02T15:04:05Z"))
@@ -103,6 +103,14 @@ func ensureOurs(dir string, v Version) error {
 		return progress.Refuse(dir+" holds something else than the release "+v.String(), "no such folder, or an earlier "+v.String(), "mv "+dir+" elsewhere")
 	}
 	return nil
+}
+
+// ensureSignatureStays refuses to replace a release that is signed with one that is not.
+func ensureSignatureStays(dir string, key *minisign.PrivateKey) error {
+	if _, err := os.Stat(filepath.Join(dir, signatureName)); key != nil || err != nil {
+		return nil
+	}
+	return progress.Refuse(dir+" is signed, and SIGN_KEY names no key", "a key, or no signed release there", "make release SIGN_KEY=FILE, or mv "+dir+" elsewhere")
 }
 
 // build builds the programs where `make up` does, too.

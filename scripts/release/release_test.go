@@ -41,6 +41,9 @@ func TestTwoReleasesInTwoFoldersAreEqual(t *testing.T) {
 	if err := Verify(dir, public); err != nil {
 		t.Error(err)
 	}
+	if _, err := makeRelease(t.Context(), t, a, Options{}); err == nil || !strings.Contains(err.Error(), "is signed") {
+		t.Errorf("a release without a signature in place of one with it: %v", err)
+	}
 	onlyTheRelease(t, a)
 	checkFiles(t, dir)
 	server := listing(t, filepath.Join(dir, "kubernetes-server-"+tag+".tar.gz"))
