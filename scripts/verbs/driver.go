@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -139,8 +141,8 @@ func (a *App) buildDriver(ctx context.Context, s *progress.Step) error {
 }
 
 // installDriver applies the manifests of the driver and waits until it runs on all
-// nodes. validate is kubectl's flag.
-func (a *App) installDriver(ctx context.Context, validate string, s *progress.Step) error {
+// nodes. Stock components know nothing of our fields, and a stock provisioner nothing of our flags.
+func (a *App) installDriver(ctx context.Context, stock bool, s *progress.Step) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, installTime, fmt.Errorf("the driver is not ready after %s", installTime))
 	defer cancel()
 	st, err := cluster.StatusOf(a.WS)
@@ -150,9 +152,18 @@ func (a *App) installDriver(ctx context.Context, validate string, s *progress.St
 	kubectl := func(args ...string) run.Cmd {
 		return run.Cmd{Name: filepath.Join(st.Components, "kubectl"), Env: []string{"KUBECONFIG=" + st.Kubeconfig, "KUBECACHEDIR=" + st.KubectlCache}, Log: s.Log, Args: args}
 	}
-	dir := filepath.Join(a.WS.Root, "test-e2e", "driver", "deploy")
+	manifests, err := driverManifests(filepath.Join(a.WS.Root, "test-e2e", "driver", "deploy"), stock)
+	if err != nil {
+		return err
+	}
+	validate := "strict"
+	if stock {
+		validate = "warn"
+	}
 	// The objects are printed as a list, with the namespaces that they got.
-	out, err := kubectl("apply", "--filename", dir, "--validate="+validate, "--output", "json").Output(ctx)
+	apply := kubectl("apply", "--filename", "-", "--validate="+validate, "--output", "json")
+	apply.Stdin = strings.NewReader(manifests)
+	out, err := apply.Output(ctx)
 	if err != nil {
 		return err
 	}
@@ -180,6 +191,33 @@ func (a *App) installDriver(ctx context.Context, validate string, s *progress.St
 		s.Sayf("%s is ready", name)
 	}
 	return nil
+}
+
+// confirmationFlag is the line of the manifests with the flag of the patched provisioner only.
+var confirmationFlag = regexp.MustCompile(`(?m)^ *- --capacity-confirmation\b.*\n`)
+
+// driverManifests returns the manifests in a folder as one file.
+func driverManifests(dir string, stock bool) (string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		return "", err
+	}
+	var all []string
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, string(content))
+	}
+	manifests := strings.Join(all, "\n---\n")
+	if !confirmationFlag.MatchString(manifests) {
+		return "", fmt.Errorf("no manifest in %s has the flag --capacity-confirmation, which a stock provisioner must not get", dir)
+	}
+	if stock {
+		manifests = confirmationFlag.ReplaceAllLiteralString(manifests, "")
+	}
+	return manifests, nil
 }
 
 // showDriver prints what to try with the driver.

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -55,5 +56,24 @@ func TestDynamicPrograms(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v: %s", program, err, out)
 		}
+	}
+}
+
+// TestDriverManifests sees that a stock provisioner, which ends with flags that it does not know, gets none of ours.
+func TestDriverManifests(t *testing.T) {
+	dir := filepath.Join("..", "..", "test-e2e", "driver", "deploy")
+	patched, err := driverManifests(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stock, err := driverManifests(dir, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(patched, "--capacity-confirmation") || strings.Contains(stock, "confirmation") || strings.Count(stock, "\n") != strings.Count(patched, "\n")-1 {
+		t.Errorf("patched:\n%s\nstock:\n%s", patched, stock)
+	}
+	if _, err := driverManifests(t.TempDir(), true); err == nil {
+		t.Error("manifests without the flag, want an error")
 	}
 }

@@ -47,10 +47,6 @@ func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, f
 			return err
 		}
 	}
-	validate := "strict"
-	if options.Components != "" {
-		validate = "warn" // components of others know nothing of our fields
-	}
 	plan := cluster.NewPlan(a.WS, options)
 	// What would fail at the end is said before the long build.
 	tasks := []progress.Task{{Name: "what the cluster needs of the machine", Do: func(ctx context.Context, s *progress.Step) error {
@@ -77,7 +73,9 @@ func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, f
 	tasks = append(tasks, further...)
 	tasks = append(tasks, progress.Task{Name: "tools of the cluster", Do: plan.Tools}, progress.Task{Name: "start the cluster, and wait until it serves", Do: plan.Up})
 	if driver != "" {
-		tasks = append(tasks, progress.Task{Name: "install the driver", Do: func(ctx context.Context, s *progress.Step) error { return a.installDriver(ctx, validate, s) }})
+		tasks = append(tasks, progress.Task{Name: "install the driver", Do: func(ctx context.Context, s *progress.Step) error {
+			return a.installDriver(ctx, options.Components != "", s)
+		}})
 	}
 	r := a.reporter("up")
 	if err := r.Run(ctx, tasks...); err != nil {
