@@ -2,14 +2,12 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/progress"
 )
 
@@ -46,11 +44,11 @@ type Skipped struct {
 // ReadSelection reads selected.yaml and skipped.yaml of a folder.
 func ReadSelection(dir string) (Selection, error) {
 	s := Selection{}
-	if err := readYAML(filepath.Join(dir, "selected.yaml"), &s.Groups); err != nil {
+	if err := files.ReadYAML(filepath.Join(dir, "selected.yaml"), &s.Groups); err != nil {
 		return s, err
 	}
 	skipped := filepath.Join(dir, "skipped.yaml")
-	if err := readYAML(skipped, &s.Skipped); err != nil {
+	if err := files.ReadYAML(skipped, &s.Skipped); err != nil {
 		return s, err
 	}
 	for _, g := range s.Groups {
@@ -64,17 +62,6 @@ func ReadSelection(dir string) (Selection, error) {
 		}
 	}
 	return s, nil
-}
-
-func readYAML(path string, into any) error {
-	content, err := os.ReadFile(path)
-	if err == nil {
-		err = yaml.UnmarshalStrict(content, into)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
 }
 
 // Group returns the group of a spec, or nil.

@@ -10,8 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/progress"
 )
 
@@ -41,13 +40,9 @@ func (t *Tests) UnmarshalJSON(b []byte) error {
 
 // Read reads the list at path.
 func Read(path string) ([]Entry, error) {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
 	var entries []Entry
-	if err := yaml.UnmarshalStrict(content, &entries); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if err := files.ReadYAML(path, &entries); err != nil {
+		return nil, err
 	}
 	for _, e := range entries {
 		if e.KEP == "" || !slices.Contains([]string{"unit", "integration", "e2e"}, e.Section) || len(e.Test) == 0 && e.Why == "" {

@@ -2,12 +2,10 @@ package prove
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
-	"sigs.k8s.io/yaml"
-
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/progress"
 )
 
@@ -75,12 +73,8 @@ const listFile = "fails-without.yaml"
 func ReadList(dir string) (Expectations, error) {
 	var e Expectations
 	path := filepath.Join(dir, listFile)
-	content, err := os.ReadFile(path)
-	if err != nil {
+	if err := files.ReadYAML(path, &e); err != nil {
 		return e, err
-	}
-	if err := yaml.UnmarshalStrict(content, &e); err != nil {
-		return e, fmt.Errorf("%s: %w", path, err)
 	}
 	for _, s := range e.Suites {
 		seen := map[string]bool{}

@@ -7,13 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 )
@@ -71,13 +69,9 @@ func addFindings(found map[string]string, program string, out []byte) error {
 
 // checkReviewed compares what was found with the reviewed list at path.
 func checkReviewed(found map[string]string, path string, today time.Time) error {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
 	var list []reviewed
-	if err := yaml.UnmarshalStrict(b, &list); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	if err := files.ReadYAML(path, &list); err != nil {
+		return err
 	}
 	var bad []string
 	known := map[string]bool{}
