@@ -83,10 +83,7 @@ func (m *Manager) unmount(v pool.Volume, path string) error {
 		return nil
 	}
 	inUse, err := m.Backing.Detach(v)
-	for range looks {
-		if err != nil || !inUse {
-			break
-		}
+	for look := 0; err == nil && inUse && look < looks; look++ {
 		time.Sleep(moment / looks)
 		inUse, err = m.Backing.Detach(v)
 	}
