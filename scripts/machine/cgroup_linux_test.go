@@ -1,9 +1,12 @@
 package machine
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // TestControllersStayOn gives files of a folder as the root of version 2, which few machines let a
@@ -41,12 +44,14 @@ func TestControllersStayOn(t *testing.T) {
 	}
 }
 
-// TestMakeGroup makes a group on this machine, and removes it.
+// TestMakeGroup makes a group on this machine, and removes it. Its name is of this run alone: a run
+// that was killed leaves its group, and what holds the name makes no group.
 func TestMakeGroup(t *testing.T) {
 	if obstacle := NodeObstacle(); obstacle != "" {
 		t.Skip(obstacle)
 	}
-	const name = "capacityv2-probe-test"
+	name := fmt.Sprintf("capacityv2-probe-test-%d-%d", os.Getpid(), time.Now().UnixNano())
+	t.Cleanup(func() { _ = RemoveGroups(context.Background(), name) })
 	if err := MakeGroup(name); err != nil {
 		t.Fatal(err)
 	}
