@@ -30,6 +30,11 @@ func Show(ws workspace.Workspace, printf func(string, ...any)) error {
 	printf("  %s apply -f docs/examples/three-pools.yaml\n", kubectl)
 	printf("  %s get csistoragecapacities --all-namespaces --output wide\n", kubectl)
 	printf("  %s explain csistoragecapacity.availableCapacities\n", kubectl)
+	if s.Nodes == 0 {
+		printf("  %s apply -f docs/examples/node1.yaml   # a node without a kubelet\n", kubectl)
+	}
+	printf("  %s apply -f docs/examples/too-large.yaml\n", kubectl)
+	printf("  %s describe pod too-large\n", kubectl)
 	printf("make down ends it.\n\n")
 	return nil
 }

@@ -2,11 +2,14 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -17,6 +20,37 @@ func TestStoryManifests(t *testing.T) {
 	for _, story := range []string{"story-1", "story-2", "story-3"} {
 		c.mustKubectl(t, c.readExample(t, story+".yaml", story), "apply", "--dry-run=server", "--validate=strict", "-f", "-")
 	}
+}
+
+// TestTooLarge follows the README: a pod with two volumes of 100Gi fits on no node, although there is
+// one with 250Gi. A cluster without nodes gets the one of the examples.
+func TestTooLarge(t *testing.T) {
+	c := connect(t)
+	if os.Getenv("CAPACITYV2_CLUSTER_MODE") == "control-plane" {
+		c.mustKubectl(t, c.readExample(t, "node1.yaml"), "apply", "-f", "-")
+		c.cleanup(t, "node", func(ctx context.Context) error {
+			return c.CoreV1().Nodes().Delete(ctx, "node1", metav1.DeleteOptions{})
+		})
+	}
+	nodes, err := c.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.applyExample(t)
+	c.mustKubectl(t, c.readExample(t, "too-large.yaml", "three-pools"), "apply", "-f", "-")
+	want := fmt.Sprintf("0/%d nodes are available: %d node(s) did not have enough free storage", len(nodes.Items), len(nodes.Items))
+	eventually(t, time.Minute, func() error {
+		pod, err := c.CoreV1().Pods(c.Namespace).Get(t.Context(), "too-large", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, cond := range pod.Status.Conditions {
+			if cond.Type == corev1.PodScheduled && strings.Contains(cond.Message, want) {
+				return nil
+			}
+		}
+		return fmt.Errorf("want %q, got node %q, conditions %v", want, pod.Spec.NodeName, pod.Status.Conditions)
+	})
 }
 
 // readExample returns a file of docs/examples. Names that contain one of those
