@@ -17,14 +17,15 @@ import (
 )
 
 func demoCommand(a *App) *cobra.Command {
-	return verb("demo", "Show the stories of the KEP on a local cluster, before and after, and draw docs/images/stories.svg", `
+	return verb("demo", "Show the stories of the KEP on a local cluster, before and after, and draw them", `
 Each story is told twice: with the scheduler and the provisioner as they were released, and
 with those of the series. A table fills while it runs, for about five minutes after the
-build. It brings up a cluster of three nodes, and ends it.`, "", a.Demo)
+build. It brings up a cluster of three nodes, and ends it. The picture is in _work/demo; a
+copy of it in docs/images is for the README.`, "", a.Demo)
 }
 
 // Demo shows the stories of the KEP on a cluster of its own, before and after, and draws
-// docs/images/stories.svg from that.
+// a picture of that.
 func (a *App) Demo(ctx context.Context) error {
 	work := filepath.Join(a.WS.Work, "demo")
 	if err := os.MkdirAll(work, 0o755); err != nil {
@@ -46,7 +47,7 @@ func (a *App) Demo(ctx context.Context) error {
 		if err := cmd.Run(); err != nil {
 			return fmt.Errorf("the demonstration: %w\n  logs of the schedulers: %s", err, work)
 		}
-		picture := filepath.Join(a.WS.Root, "docs", "images", "stories.svg")
+		picture := filepath.Join(work, "stories.svg")
 		fmt.Fprintf(a.Out, "picture: %s\n", picture)
 		return demo.Draw(results, picture)
 	})
