@@ -81,13 +81,13 @@ func (rel *Release) packArchive(ctx context.Context, src source, a bundle, s *pr
 // addCommon adds what full archives share: the licences of what is linked into the programs, the
 // version and the patched source.
 func (rel *Release) addCommon(ctx context.Context, t archive.Tree, top string, src source, s *progress.Step) error {
-	var lists [][]module
+	linked := modules{}
 	for _, p := range rel.in.programs {
 		if p.source == src.project.Name {
-			lists = append(lists, p.modules)
+			linked.add(p.modules)
 		}
 	}
-	if err := addLicences(ctx, t, path.Join(top, "LICENSES"), src.project.Tree(), union(lists...), s.Log); err != nil {
+	if err := addLicences(ctx, t, path.Join(top, "LICENSES"), src.project.Tree(), linked, s.Log); err != nil {
 		return err
 	}
 	t.AddBytes(path.Join(top, "version"), []byte(src.stamp.Version.String()+"\n"))

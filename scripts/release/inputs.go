@@ -13,7 +13,7 @@ import (
 	"capacityv2.internal/scripts/workspace"
 )
 
-// inputs are what a release is made from; SBOM and provenance are two views of them.
+// inputs are what a release is made from.
 type inputs struct {
 	// version and date of the release are those of Kubernetes.
 	version  Version
@@ -31,9 +31,9 @@ type inputs struct {
 type source struct {
 	project  workspace.Project
 	stamp    Stamp
-	base     []module // what the base was assembled from
-	baseTree string   // git's name of the base's tree
-	tree     string   // git's name of HEAD's tree
+	base     modules // what the base was assembled from
+	baseTree string  // git's name of the base's tree
+	tree     string  // git's name of HEAD's tree
 	patches  []series.Patch
 }
 
@@ -42,7 +42,7 @@ type program struct {
 	name, sha256 string
 	source       string   // name of the source that it is built from
 	linked       []string // names of other sources that are compiled into it
-	modules      []module // compiled into it
+	modules      modules  // compiled into it
 }
 
 // readInputs reads the sources: every project, patched.
@@ -109,15 +109,15 @@ func readSource(ctx context.Context, ws workspace.Workspace, p workspace.Project
 }
 
 // modules returns those of all bases and programs, once.
-func (in inputs) modules() []module {
-	var lists [][]module
+func (in inputs) modules() modules {
+	all := modules{}
 	for _, s := range in.sources {
-		lists = append(lists, s.base)
+		all.add(s.base)
 	}
 	for _, p := range in.programs {
-		lists = append(lists, p.modules)
+		all.add(p.modules)
 	}
-	return union(lists...)
+	return all
 }
 
 // patch is the path of a patch in the repository.

@@ -24,7 +24,7 @@ var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|
 // upstream's layout: LICENSES/, with those of other modules below LICENSES/vendor/. The trees
 // that are assembled from Go modules lack the latter, so they come from the modules
 // themselves, also from those that a go.work takes from the tree of another project.
-func addLicences(ctx context.Context, t archive.Tree, folder, tree string, mods []module, log io.Writer) error {
+func addLicences(ctx context.Context, t archive.Tree, folder, tree string, mods modules, log io.Writer) error {
 	own := filepath.Join(tree, "LICENSES")
 	err := t.AddFolder(folder, own)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -37,7 +37,7 @@ func addLicences(ctx context.Context, t archive.Tree, folder, tree string, mods 
 		return nil
 	}
 	args := []string{"list", "-m", "-json=Path,Dir"}
-	for _, m := range mods {
+	for m := range mods {
 		args = append(args, m.Path)
 	}
 	out, err := run.Cmd{Dir: tree, Env: toolchain.Env(), Log: log, Name: "go", Args: args}.Output(ctx)

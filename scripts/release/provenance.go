@@ -1,6 +1,8 @@
 package release
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -42,13 +44,11 @@ func newProvenance(in inputs, sums map[string]string) ([]byte, error) {
 	}
 	bases, ldflags := map[string]string{}, map[string]string{}
 	var materials []resource
-	for _, m := range in.modules() {
-		if m.Version == "" {
-			continue
-		}
-		r := resource{Name: m.Path, URI: m.purl()}
-		if m.Sum != "" {
-			sum, err := dirHash(m.Sum)
+	all := in.modules()
+	for _, m := range all.sorted() {
+		r := resource{Name: m.Path, URI: purl(m).Locator}
+		if all[m] != "" {
+			sum, err := dirHash(all[m])
 			if err != nil {
 				return nil, err
 			}
@@ -134,4 +134,13 @@ func marshal(v any) ([]byte, error) {
 	e.SetEscapeHTML(false)
 	err := e.Encode(v)
 	return []byte(b.String()), err
+}
+
+// dirHash turns an h1: sum into hex, the form that SPDX and in-toto use.
+func dirHash(sum string) (string, error) {
+	b, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(sum, "h1:"))
+	if err != nil || len(b) != 32 || !strings.HasPrefix(sum, "h1:") {
+		return "", fmt.Errorf("%q is no h1: sum of a Go module", sum)
+	}
+	return hex.EncodeToString(b), nil
 }

@@ -53,15 +53,9 @@ func sbom(in inputs) ([]byte, error) {
 		versions[s.project.Name] = s.stamp.Version.String()
 		d.addSource(s)
 	}
-	for _, m := range in.modules() {
-		if m.Version != "" {
-			d.addModule(m)
-		}
-	}
-	for _, s := range in.sources {
-		for _, m := range s.base {
-			d.relate(s.baseID(), common.TypeRelationshipGeneratedFrom, m.id())
-		}
+	all := in.modules()
+	for _, m := range all.sorted() {
+		d.addModule(m, all[m])
 	}
 	for _, p := range in.programs {
 		d.addProgram(p, versions[p.source])
@@ -93,7 +87,7 @@ func (d document) addSource(s source) {
 			PackageName: name, PackageSPDXIdentifier: sourceID(name), PackageVersion: version.String(), PackageFileName: s.tarball(),
 			PackageDownloadLocation: noAssertion, PrimaryPackagePurpose: "SOURCE", PackageLicenseDeclared: "Apache-2.0",
 			PackageSourceInfo:         "git commit " + s.stamp.Commit + ", tree " + s.tree,
-			PackageExternalReferences: []*spdx.PackageExternalReference{purlRef(module{Path: s.project.Module, Version: version.String()})},
+			PackageExternalReferences: []*spdx.PackageExternalReference{purl(gomodule.Version{Path: s.project.Module, Version: version.String()})},
 		},
 		&spdx.Package{
 			PackageName: name, PackageSPDXIdentifier: s.baseID(), PackageVersion: version.Base,
@@ -102,7 +96,9 @@ func (d document) addSource(s source) {
 		})
 	d.relate("DOCUMENT", common.TypeRelationshipDescribe, sourceID(name))
 	d.relate(sourceID(name), common.TypeRelationshipDescendantOf, s.baseID())
-
+	for _, m := range s.base.sorted() {
+		d.relate(s.baseID(), common.TypeRelationshipGeneratedFrom, moduleID(m))
+	}
 	for _, p := range s.patches {
 		patch := id("patch", name, p.Name)
 		sum := sha1.Sum(p.Bytes) // SPDX 2.3 requires it
@@ -119,15 +115,15 @@ func (d document) addSource(s source) {
 	}
 }
 
-func (d document) addModule(m module) {
-	sum := "go.sum " + m.Sum
-	if m.Sum == "" {
-		sum = "from vendor/ of the source"
+func (d document) addModule(m gomodule.Version, sum string) {
+	info := "go.sum " + sum
+	if sum == "" {
+		info = "from vendor/ of the source"
 	}
 	d.Packages = append(d.Packages, &spdx.Package{
-		PackageName: m.Path, PackageSPDXIdentifier: m.id(), PackageVersion: m.Version,
-		PackageDownloadLocation: noAssertion, PrimaryPackagePurpose: "LIBRARY", PackageSourceInfo: sum,
-		PackageExternalReferences: []*spdx.PackageExternalReference{purlRef(m)},
+		PackageName: m.Path, PackageSPDXIdentifier: moduleID(m), PackageVersion: m.Version,
+		PackageDownloadLocation: noAssertion, PrimaryPackagePurpose: "LIBRARY", PackageSourceInfo: info,
+		PackageExternalReferences: []*spdx.PackageExternalReference{purl(m)},
 	})
 }
 
@@ -142,10 +138,8 @@ func (d document) addProgram(p program, version string) {
 	for _, s := range p.linked {
 		d.relate(pid, common.TypeRelationshipStaticLink, sourceID(s))
 	}
-	for _, m := range p.modules {
-		if m.Version != "" {
-			d.relate(pid, common.TypeRelationshipStaticLink, m.id())
-		}
+	for _, m := range p.modules.sorted() {
+		d.relate(pid, common.TypeRelationshipStaticLink, moduleID(m))
 	}
 }
 
@@ -158,8 +152,12 @@ func repository(path string) string {
 	return path
 }
 
-func (m module) id() common.ElementID { return id("module", m.Path, m.Version) }
+func moduleID(m gomodule.Version) common.ElementID { return id("module", m.Path, m.Version) }
 
-func purlRef(m module) *spdx.PackageExternalReference {
-	return &spdx.PackageExternalReference{Category: common.CategoryPackageManager, RefType: common.TypePackageManagerPURL, Locator: m.purl()}
+// purl refers to a module by its package URL.
+func purl(m gomodule.Version) *spdx.PackageExternalReference {
+	return &spdx.PackageExternalReference{
+		Category: common.CategoryPackageManager, RefType: common.TypePackageManagerPURL,
+		Locator: "pkg:golang/" + m.Path + "@" + strings.ReplaceAll(m.Version, "+", "%2B"),
+	}
 }

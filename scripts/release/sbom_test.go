@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
+	"maps"
 	"strings"
 	"testing"
 
 	spdxjson "github.com/spdx/tools-golang/json"
 	"github.com/spdx/tools-golang/spdx/v2/common"
+	gomodule "golang.org/x/mod/module"
 
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
@@ -17,9 +18,12 @@ import (
 
 const h1 = "h1:LTUzSbp9n0W7649oVKBYfC48zcoD3vCk++1PZQn28q8="
 
+var kubernetesModule = gomodule.Version{Path: "k8s.io/kubernetes", Version: "v1.37.2"}
+
 // sampleInputs is a release of two sources and of three programs that share a module.
 func sampleInputs() inputs {
-	shared := module{"example.com/shared", "v1.0.0+incompatible", h1}
+	shared := gomodule.Version{Path: "example.com/shared", Version: "v1.0.0+incompatible"}
+	api := gomodule.Version{Path: "k8s.io/api"}
 	patch := series.Patch{Name: "0001-a.patch", Bytes: []byte("x"), Subject: "storage: <a> & b", Trailers: map[string][]string{"Class": {"feature"}}}
 	return inputs{
 		version: Version{"v1.37.2", 1},
@@ -28,20 +32,20 @@ func sampleInputs() inputs {
 			{
 				project: workspace.Project{Name: workspace.ExternalProvisioner, Module: "github.com/kubernetes-csi/external-provisioner/v6"},
 				stamp:   Stamp{Project: workspace.ExternalProvisioner, Version: Version{"v6.4.0", 1}, Commit: "5555"},
-				base:    []module{{"github.com/kubernetes-csi/external-provisioner/v6", "v6.4.0", h1}}, baseTree: "4444", tree: "6666",
+				base:    modules{{Path: "github.com/kubernetes-csi/external-provisioner/v6", Version: "v6.4.0"}: h1}, baseTree: "4444", tree: "6666",
 				patches: []series.Patch{patch},
 			},
 			{
 				project: workspace.Project{Name: workspace.Kubernetes, Module: "k8s.io/kubernetes"},
 				stamp:   Stamp{Project: workspace.Kubernetes, Version: Version{"v1.37.2", 1}, Commit: "2222"},
-				base:    []module{{"k8s.io/api", "v0.37.2", h1}, {"k8s.io/kubernetes", "v1.37.2", h1}}, baseTree: "1111", tree: "3333",
+				base:    modules{{Path: "k8s.io/api", Version: "v0.37.2"}: h1, kubernetesModule: h1}, baseTree: "1111", tree: "3333",
 				patches: []series.Patch{patch},
 			},
 		},
 		programs: []program{
-			{"csi-provisioner", "dd", workspace.ExternalProvisioner, []string{workspace.Kubernetes}, []module{shared, {Path: "k8s.io/api"}}},
-			{"kubectl", "aa", workspace.Kubernetes, nil, []module{shared, {Path: "k8s.io/api"}}},
-			{"kubelet", "bb", workspace.Kubernetes, nil, []module{shared}},
+			{"csi-provisioner", "dd", workspace.ExternalProvisioner, []string{workspace.Kubernetes}, modules{shared: h1, api: ""}},
+			{"kubectl", "aa", workspace.Kubernetes, nil, modules{shared: h1, api: ""}},
+			{"kubelet", "bb", workspace.Kubernetes, nil, modules{shared: h1}},
 		},
 		proxyBase: "ee",
 		goVersion: "go1.26.8",
@@ -175,7 +179,7 @@ func TestProvenanceMaterials(t *testing.T) {
 	}
 
 	in := sampleInputs()
-	in.sources[1].base[0].Sum = "h2:x"
+	in.sources[1].base[kubernetesModule] = "h2:x"
 	if _, err := newProvenance(in, nil); err == nil {
 		t.Error("a sum of an unknown kind is accepted")
 	}
@@ -195,9 +199,15 @@ func TestRepository(t *testing.T) {
 
 // A program from a tree with a vendor folder has modules without sums, another one
 // the same modules with sums: one element each.
-func TestUnionTakesTheSum(t *testing.T) {
-	got := union([]module{{"a", "v1.0.0", ""}, {"a", "v1.1.0", ""}}, []module{{"a", "v1.0.0", h1}})
-	if want := []module{{"a", "v1.0.0", h1}, {"a", "v1.1.0", ""}}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+func TestAddTakesTheSum(t *testing.T) {
+	with, without := gomodule.Version{Path: "a", Version: "v1.0.0"}, gomodule.Version{Path: "a", Version: "v1.1.0"}
+	for _, lists := range [][]modules{{{with: "", without: ""}, {with: h1}}, {{with: h1}, {with: "", without: ""}}} {
+		got := modules{}
+		for _, l := range lists {
+			got.add(l)
+		}
+		if want := (modules{with: h1, without: ""}); !maps.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
 	}
 }
