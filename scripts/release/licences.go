@@ -1,9 +1,7 @@
 package release
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"strings"
 
 	"capacityv2.internal/scripts/archive"
 	"capacityv2.internal/scripts/run"
@@ -36,7 +35,7 @@ func addLicences(ctx context.Context, t archive.Tree, folder, tree string, mods 
 	if _, err := os.Stat(filepath.Join(own, "vendor")); err == nil {
 		return nil
 	}
-	args := []string{"list", "-m", "-json=Path,Dir"}
+	args := []string{"list", "-m", "-f", "{{.Path}} {{.Dir}}"}
 	for m := range mods {
 		args = append(args, m.Path)
 	}
@@ -44,20 +43,17 @@ func addLicences(ctx context.Context, t archive.Tree, folder, tree string, mods 
 	if err != nil {
 		return err
 	}
-	for dec := json.NewDecoder(bytes.NewReader(out)); dec.More(); {
-		var m struct{ Path, Dir string }
-		if err := dec.Decode(&m); err != nil {
-			return err
-		}
-		if within(tree, m.Dir) {
+	for line := range strings.Lines(string(out)) {
+		module, dir, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if within(tree, dir) {
 			continue // its licence is the tree's
 		}
-		found, err := addTop(t, path.Join(folder, "vendor", m.Path), m.Dir)
+		found, err := addTop(t, path.Join(folder, "vendor", module), dir)
 		if err != nil {
-			return fmt.Errorf("licence of %s: %w", m.Path, err)
+			return fmt.Errorf("licence of %s: %w", module, err)
 		}
 		if !found {
-			fmt.Fprintf(log, "# %s has no licence file at its top\n", m.Path)
+			fmt.Fprintf(log, "# %s has no licence file at its top\n", module)
 		}
 	}
 	return nil
