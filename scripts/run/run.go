@@ -35,22 +35,19 @@ type Cmd struct {
 // Run runs c to its end and returns an error that holds the last lines of its
 // output.
 func (c Cmd) Run(ctx context.Context) error {
-	return c.run(ctx, nil)
+	return c.Stream(ctx, nil)
 }
 
 // Output runs c and returns its standard output; standard error goes to the log.
 func (c Cmd) Output(ctx context.Context) ([]byte, error) {
 	var out bytes.Buffer
-	err := c.run(ctx, &out)
+	err := c.Stream(ctx, &out)
 	return out.Bytes(), err
 }
 
 // Stream is [Cmd.Output] for a program with so much output that it is good to see
-// it while it runs.
-func (c Cmd) Stream(ctx context.Context, out io.Writer) error { return c.run(ctx, out) }
-
-// run writes the standard output to out, or to the log if it is nil.
-func (c Cmd) run(ctx context.Context, out io.Writer) error {
+// it while it runs. If out is nil, it goes to the log.
+func (c Cmd) Stream(ctx context.Context, out io.Writer) error {
 	cmd := exec.CommandContext(ctx, c.Name, c.Args...)
 	cmd.Dir = c.Dir
 	cmd.Env = append(os.Environ(), c.Env...)
