@@ -150,15 +150,6 @@ func checkCache(pin string, modules []downloaded) error {
 	return nil
 }
 
-// fetch is [download] of modules that all have to be there.
-func fetch(ctx context.Context, pin string, log io.Writer, queries []string) ([]downloaded, error) {
-	fetched, failed, err := download(ctx, pin, log, queries)
-	if err == nil && len(failed) > 0 {
-		return nil, cannotFetch(failed[0], "")
-	}
-	return fetched, err
-}
-
 // cannotFetch refuses a module that has an Error, and that the module by requires.
 func cannotFetch(m downloaded, by string) error {
 	name := m.Path + "@" + m.Version

@@ -42,9 +42,12 @@ func modulesOf(ctx context.Context, o Options, log io.Writer) (m modules, err er
 			return m, err
 		}
 	}
-	main, err := fetch(ctx, o.Pin, log, []string{o.Module + "@" + o.Version})
+	main, failed, err := download(ctx, o.Pin, log, []string{o.Module + "@" + o.Version})
 	if err != nil {
 		return m, err
+	}
+	if len(failed) > 0 {
+		return m, cannotFetch(failed[0], "")
 	}
 	if m.main = main[0]; !o.Staging {
 		return m, nil
