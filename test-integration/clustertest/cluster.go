@@ -36,6 +36,7 @@ type Cluster struct {
 	Namespace string
 
 	options Options
+	server  *apiservertest.Server
 	running *sync.WaitGroup
 	// components is the way of drivers and controllers to the server, over which
 	// clients connects them.
@@ -100,6 +101,7 @@ func StartWith(tCtx ktesting.TContext, options Options) *Cluster {
 		TContext:  clientktesting.WithRESTConfig(tCtx, server.Config),
 		Namespace: "pods",
 		options:   options,
+		server:    server,
 		running:   &running,
 	}
 	var restConfig *rest.Config

@@ -223,6 +223,12 @@ func (c *Cluster) GivenUp() int {
 	return c.counted("scheduler_volume_binding_capacity_packing_exhausted_total", "", "")
 }
 
+// InFlight returns how many bytes of a storage class the scheduler has reserved.
+func (c *Cluster) InFlight(class string) int {
+	c.Helper()
+	return c.counted("scheduler_volume_binding_capacity_in_flight_bytes", "storage_class", class)
+}
+
 // Released returns how many volumes of a driver are released.
 func (c *Cluster) Released(driver string) int {
 	c.Helper()
