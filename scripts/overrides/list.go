@@ -5,29 +5,25 @@ package overrides
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
+	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/series"
+	"capacityv2.internal/scripts/workspace"
 )
 
-// StagingDir is where a tree has the source of its staging modules.
-const StagingDir = "staging/src/"
+// stagingDir is where a tree has the source of its staging modules.
+const stagingDir = "staging/src/"
 
 // listHeader is the comment of the list.
 const listHeader = `# The modules that the series change, and that another Go module has to
 # override to build against it. Written by make export, checked by make lint.
 `
-
-// list is the file staging-overrides/modules.yaml.
-type list struct {
-	Modules []string `json:"modules"`
-}
 
 // Module is one that a series changes.
 type Module struct {
@@ -39,11 +35,11 @@ type Module struct {
 	Version string
 }
 
-// Staging returns the paths of the staging modules that the patches change, sorted.
-func Staging(patches []series.Patch) []string {
+// staging returns the paths of the staging modules that the patches change, sorted.
+func staging(patches []series.Patch) []string {
 	var modules []string
 	for _, path := range series.Paths(patches) {
-		rest, ok := strings.CutPrefix(path, StagingDir)
+		rest, ok := strings.CutPrefix(path, stagingDir)
 		if !ok {
 			continue
 		}
@@ -57,40 +53,70 @@ func Staging(patches []series.Patch) []string {
 	return slices.Compact(modules)
 }
 
-// CheckList refuses a list at path that is another one. It needs no source tree.
-func CheckList(path string, modules []string) error {
-	b, err := os.ReadFile(path)
+// Modules returns those that another Go module has to override: the libraries, and what the series change of
+// the staging modules.
+func Modules(ws workspace.Workspace) ([]Module, error) {
+	projects, err := ws.Projects()
 	if err != nil {
-		return progress.Refuse("no list of the overridden modules: "+err.Error(), path, "make export")
+		return nil, err
 	}
-	var l list
-	if err := yaml.UnmarshalStrict(b, &l); err != nil {
-		return progress.Refuse(fmt.Sprintf("%s: %v", path, err), "the file that make export writes", "make export")
+	var modules []Module
+	for _, p := range projects {
+		if !p.Library && !p.Staging {
+			continue
+		}
+		version, err := base.PinnedVersion(p.Pin(), p.Module)
+		if err != nil {
+			return nil, err
+		}
+		if p.Library {
+			modules = append(modules, Module{Path: p.Module, Tree: p.Tree(), Version: version})
+			continue
+		}
+		if version, err = base.StagingVersion(version); err != nil {
+			return nil, err
+		}
+		patches, err := series.Read(p.Series())
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range staging(patches) {
+			modules = append(modules, Module{Path: path, Tree: p.Tree(), Folder: stagingDir + path, Version: version})
+		}
 	}
-	if !slices.Equal(l.Modules, modules) {
-		return progress.Refuse(
-			fmt.Sprintf("%s lists %s", path, names(l.Modules)),
-			"the modules that the patches change: "+names(modules),
-			"make export")
+	return modules, nil
+}
+
+// list is the file staging-overrides/modules.yaml.
+type list struct {
+	Modules []string `json:"modules"`
+}
+
+func listOf(modules []Module) (l list) {
+	for _, m := range modules {
+		l.Modules = append(l.Modules, m.Path)
+	}
+	return l
+}
+
+// CheckList refuses a list at path that has other modules. It needs no source tree.
+func CheckList(path string, modules []Module) error {
+	var have list
+	want := listOf(modules)
+	if err := files.ReadYAML(path, &have); err != nil || !slices.Equal(have.Modules, want.Modules) {
+		return progress.Refuse(fmt.Sprintf("%s lists %s, error: %v", path, strings.Join(have.Modules, ", "), err),
+			"the modules that the patches change: "+strings.Join(want.Modules, ", "), "make export")
 	}
 	return nil
 }
 
 // WriteList writes the list to path, and leaves a file that is right already as it
 // is.
-func WriteList(path string, modules []string) error {
-	b, err := yaml.Marshal(list{Modules: modules})
+func WriteList(path string, modules []Module) error {
+	b, err := yaml.Marshal(listOf(modules))
 	if err != nil {
 		return err
 	}
-	b = append([]byte(listHeader), b...)
-	_, err = files.Update(path, b)
+	_, err = files.Update(path, append([]byte(listHeader), b...))
 	return err
-}
-
-func names(modules []string) string {
-	if len(modules) == 0 {
-		return "none"
-	}
-	return strings.Join(modules, ", ")
 }

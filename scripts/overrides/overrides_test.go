@@ -39,7 +39,7 @@ func TestStaging(t *testing.T) {
 		"beside a module": {[]series.Patch{patch("staging/README.md", "staging/src/k8s.io/OWNERS")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Staging(tc.patches); !slices.Equal(got, tc.want) {
+			if got := staging(tc.patches); !slices.Equal(got, tc.want) {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
@@ -47,7 +47,7 @@ func TestStaging(t *testing.T) {
 }
 
 func TestCheckList(t *testing.T) {
-	modules := []string{"k8s.io/api"}
+	modules := []Module{{Path: "k8s.io/api"}}
 	path := filepath.Join(t.TempDir(), "modules.yaml")
 	if err := CheckList(path, modules); !progress.IsRefusal(err) {
 		t.Errorf("no list: %v, want a refusal", err)
@@ -58,7 +58,7 @@ func TestCheckList(t *testing.T) {
 	if err := CheckList(path, modules); err != nil {
 		t.Errorf("written list: %v", err)
 	}
-	err := CheckList(path, append(modules, "k8s.io/client-go"))
+	err := CheckList(path, append(modules, Module{Path: "k8s.io/client-go"}))
 	if !progress.IsRefusal(err) || !strings.Contains(err.Error(), "k8s.io/api, k8s.io/client-go") {
 		t.Errorf("list without client-go: %v, want a refusal that names both", err)
 	}
@@ -70,7 +70,7 @@ func TestCheckList(t *testing.T) {
 	}
 }
 
-func TestPublished(t *testing.T) {
+func TestPublish(t *testing.T) {
 	const checkout = `module k8s.io/client-go
 
 go 1.26.0
@@ -91,17 +91,17 @@ require (
 	k8s.io/api v0.37.2
 )
 `
-	got, err := published([]byte(checkout), "v0.37.2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
-	}
 	// A published file keeps its bytes, odd ones too.
 	odd := strings.Replace(want, "\n\ngo", "\n\n\ngo", 1)
-	if got, err = published([]byte(odd), "v0.37.2"); err != nil || string(got) != odd {
-		t.Errorf("published file changed, error %v:\n%s", err, got)
+	path := filepath.Join(t.TempDir(), "go.mod")
+	for content, want := range map[string]string{checkout: want, odd: odd} {
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got, err := publish(path, "v0.37.2")
+		if written, readErr := os.ReadFile(path); err != nil || readErr != nil || string(got) != want || string(written) != want {
+			t.Errorf("%v, %v, got:\n%s\nin the file:\n%s\nwant:\n%s", err, readErr, got, written, want)
+		}
 	}
 }
 
@@ -140,12 +140,12 @@ func newTree(t *testing.T, source string) string {
 }
 
 // write runs Write as the verb does.
-func write(t *testing.T, o Options) (Result, error) {
+func write(t *testing.T, modules []Module, out string) (Result, error) {
 	t.Helper()
 	var result Result
 	err := progress.New(t.Output(), "test", t.TempDir()).Run(t.Context(), progress.Task{Name: "write", Do: func(ctx context.Context, s *progress.Step) error {
 		var err error
-		result, err = Write(ctx, o, s)
+		result, err = Write(ctx, modules, 2, out, s)
 		return err
 	}})
 	return result, err
@@ -154,8 +154,8 @@ func write(t *testing.T, o Options) (Result, error) {
 func TestWrite(t *testing.T) {
 	tree := newTree(t, "package v1\n")
 	api := Module{Path: "k8s.io/api", Tree: tree, Folder: "staging/src/k8s.io/api", Version: "v0.37.2"}
-	o := Options{Modules: []Module{api}, Revision: 2, Out: filepath.Join(t.TempDir(), "out")}
-	first, err := write(t, o)
+	out := filepath.Join(t.TempDir(), "out")
+	first, err := write(t, []Module{api}, out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestWrite(t *testing.T) {
 		t.Errorf("%s is a pseudo-version", first.Overrides[0].Version)
 	}
 
-	zipped := filepath.Join(first.Proxy(), "k8s.io/api/@v", first.Overrides[0].Version+".zip")
+	zipped := filepath.Join(first.Goproxy, "k8s.io/api/@v", first.Overrides[0].Version+".zip")
 	unpacked := filepath.Join(t.TempDir(), "api")
 	if err := zip.Unzip(unpacked, module.Version{Path: "k8s.io/api", Version: first.Overrides[0].Version}, zipped); err != nil {
 		t.Fatal(err)
@@ -189,20 +189,19 @@ func TestWrite(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(tree, "staging/src/k8s.io/api/v1/types.go"), []byte("package broken\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	before := snapshot(t, o.Out)
-	if err := os.WriteFile(filepath.Join(o.Out, "stale"), nil, 0o644); err != nil {
+	before := snapshot(t, out)
+	if err := os.WriteFile(filepath.Join(out, "stale"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := write(t, o); err != nil {
+	if _, err := write(t, []Module{api}, out); err != nil {
 		t.Fatal(err)
 	}
-	if after := snapshot(t, o.Out); after != before {
+	if after := snapshot(t, out); after != before {
 		t.Errorf("a second run wrote other bytes:\n%s\nbefore:\n%s", after, before)
 	}
 
-	o.Modules[0].Tree = newTree(t, "package v1 // changed\n")
-	o.Out = filepath.Join(t.TempDir(), "changed")
-	second, err := write(t, o)
+	api.Tree = newTree(t, "package v1 // changed\n")
+	second, err := write(t, []Module{api}, filepath.Join(t.TempDir(), "changed"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,15 +212,14 @@ func TestWrite(t *testing.T) {
 
 func TestWriteRefuses(t *testing.T) {
 	tree := newTree(t, "package v1\n")
-	for name, o := range map[string]Options{
-		"no tree":    {Modules: []Module{{Path: "k8s.io/api", Tree: t.TempDir(), Folder: "staging/src/k8s.io/api", Version: "v0.37.2"}}},
+	for name, modules := range map[string][]Module{
+		"no tree":    {{Path: "k8s.io/api", Tree: t.TempDir(), Folder: "staging/src/k8s.io/api", Version: "v0.37.2"}},
 		"no modules": {},
-		"unknown":    {Modules: []Module{{Path: "k8s.io/nothing", Tree: tree, Folder: "staging/src/k8s.io/nothing", Version: "v0.37.2"}}},
+		"unknown":    {{Path: "k8s.io/nothing", Tree: tree, Folder: "staging/src/k8s.io/nothing", Version: "v0.37.2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parent := t.TempDir()
-			o.Out = filepath.Join(parent, "out")
-			if _, err := write(t, o); !progress.IsRefusal(err) {
+			if _, err := write(t, modules, filepath.Join(parent, "out")); !progress.IsRefusal(err) {
 				t.Errorf("%v, want a refusal", err)
 			}
 			if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {
@@ -237,7 +235,7 @@ func TestLines(t *testing.T) {
 			Module:  Module{Path: "k8s.io/api", Tree: "/tree", Folder: "staging/src/k8s.io/api"},
 			Version: "v0.37.2-capacityv2.1.habc", Sum: "h1:a", GoModSum: "h1:b",
 		}},
-		out: "/out",
+		Goproxy: "/out/goproxy",
 	}
 	for _, tc := range []struct{ name, got, want string }{
 		{"replace", r.Replace(), "replace (\n\tk8s.io/api => k8s.io/api v0.37.2-capacityv2.1.habc\n)\n"},

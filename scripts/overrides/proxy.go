@@ -6,12 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/sumdb/dirhash"
@@ -21,18 +21,8 @@ import (
 	"capacityv2.internal/scripts/progress"
 )
 
-// digestLength is how many hex digits of the content are in a version: enough
-// that two contents of one revision do not meet.
-const digestLength = 12
-
-// Options say what to write.
-type Options struct {
-	Modules []Module
-	// Revision counts the releases of the series.
-	Revision int
-	// Out is the folder to write; what is in it is replaced.
-	Out string
-}
+// goModName is the file that makes a folder a module.
+const goModName = "go.mod"
 
 // Override is one module in the proxy.
 type Override struct {
@@ -46,54 +36,41 @@ type Override struct {
 // Result is what was written.
 type Result struct {
 	Overrides []Override
-
-	out string
+	// Goproxy is the folder with the module proxy.
+	Goproxy string
 }
 
-// Proxy is the folder with the module proxy.
-func (r Result) Proxy() string { return filepath.Join(r.out, "goproxy") }
-
-// Write writes the module proxy and the lines to paste into the folder Out. The
-// same HEAD gives the same bytes.
-func Write(ctx context.Context, o Options, s *progress.Step) (Result, error) {
-	if len(o.Modules) == 0 {
-		return Result{}, progress.Refuse("the series change no module", "a module to override", "")
+// Write replaces the folder out by one with the module proxy and the lines to paste. The same HEADs give
+// the same bytes. revision counts the releases of the series.
+func Write(ctx context.Context, modules []Module, revision int, out string, s *progress.Step) (Result, error) {
+	r := Result{Goproxy: filepath.Join(out, "goproxy")}
+	if len(modules) == 0 {
+		return r, progress.Refuse("the series change no module", "a module to override", "")
 	}
-	digest, err := digest(ctx, o.Modules, s.Log)
+	digest, err := digest(ctx, modules, s.Log)
 	if err != nil {
-		return Result{}, err
+		return r, err
 	}
-	if err := os.MkdirAll(filepath.Dir(o.Out), 0o755); err != nil {
-		return Result{}, err
-	}
-	tmp, err := os.MkdirTemp(filepath.Dir(o.Out), "overrides-")
-	if err != nil {
-		return Result{}, err
-	}
+	// Written beside out first: a failure leaves no half proxy.
+	tmp := out + ".new"
 	defer os.RemoveAll(tmp)
-	if err := os.Chmod(tmp, 0o755); err != nil {
-		return Result{}, err
+	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(tmp, 0o755)); err != nil {
+		return r, err
 	}
-
-	// Written beside Out first: a failure leaves no half proxy.
-	made := Result{out: tmp}
-	for _, m := range o.Modules {
-		override := Override{Module: m, Version: version(m.Version, o.Revision, digest)}
-		s.Sayf("%s %s", m.Path, override.Version)
-		if err := made.add(ctx, &override, s.Log); err != nil {
-			return Result{}, fmt.Errorf("%s: %w", m.Path, err)
+	for _, m := range modules {
+		o := Override{Module: m, Version: version(m.Version, revision, digest)}
+		s.Sayf("%s %s", m.Path, o.Version)
+		if err := o.write(ctx, filepath.Join(tmp, "goproxy"), s.Log); err != nil {
+			return r, fmt.Errorf("%s: %w", m.Path, err)
 		}
-		made.Overrides = append(made.Overrides, override)
+		r.Overrides = append(r.Overrides, o)
 	}
-	result := made
-	result.out = o.Out
-	if err := result.writeLines(tmp); err != nil {
-		return Result{}, err
+	for name, content := range map[string]string{replaceFile: r.Replace(), replaceLocalFile: r.ReplaceLocal(), sumFile: r.GoSum()} {
+		if err := os.WriteFile(filepath.Join(tmp, name), []byte(content), 0o644); err != nil {
+			return r, err
+		}
 	}
-	if err := os.RemoveAll(o.Out); err != nil {
-		return Result{}, err
-	}
-	return result, os.Rename(tmp, o.Out)
+	return r, errors.Join(os.RemoveAll(out), os.Rename(tmp, out))
 }
 
 // version returns the version of an override.
@@ -122,34 +99,23 @@ func digest(ctx context.Context, modules []Module, log io.Writer) (string, error
 		}
 		fmt.Fprintf(hash, "%s %s\n", m.Path, tree)
 	}
-	return hex.EncodeToString(hash.Sum(nil))[:digestLength], nil
+	// So many digits that two contents of one revision do not meet.
+	return hex.EncodeToString(hash.Sum(nil))[:12], nil
 }
 
-// headDate is the date of a tree's HEAD.
-func headDate(ctx context.Context, repo gitrepo.Repo) (time.Time, error) {
-	seconds, err := repo.Output(ctx, "log", "-1", "--format=%cI")
-	if err != nil {
-		return time.Time{}, err
-	}
-	date, err := time.Parse(time.RFC3339, seconds)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("date of HEAD of %s: %w", repo.Dir, err)
-	}
-	return date.UTC(), nil
-}
-
-// add writes one module in the layout of GOPROXY, and fills in its sums.
-func (r Result) add(ctx context.Context, o *Override, log io.Writer) error {
+// write writes the module in the layout of GOPROXY into the folder goproxy, and fills in its sums.
+func (o *Override) write(ctx context.Context, goproxy string, log io.Writer) error {
 	repo := gitrepo.Open(o.Tree, log)
-	date, err := headDate(ctx, repo)
+	date, err := repo.Output(ctx, "log", "-1", "--format=%cd", "--date=format-local:%Y-%m-%dT%H:%M:%SZ") // git's time zone is UTC
 	if err != nil {
 		return err
 	}
-	files, err := readSource(ctx, repo, o.Folder, r.out)
-	if err != nil {
+	source := goproxy + "-source"
+	defer os.RemoveAll(source)
+	if err := checkOut(ctx, repo, o.Folder, source); err != nil {
 		return err
 	}
-	goMod, err := files.goMod(o.Module.Version)
+	goMod, err := publish(filepath.Join(source, goModName), o.Module.Version)
 	if err != nil {
 		return err
 	}
@@ -157,19 +123,16 @@ func (r Result) add(ctx context.Context, o *Override, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(r.Proxy(), filepath.FromSlash(escaped), "@v")
+	dir := filepath.Join(goproxy, filepath.FromSlash(escaped), "@v")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	info, err := json.Marshal(struct {
-		Version string
-		Time    time.Time
-	}{o.Version, date})
+	info, err := json.Marshal(struct{ Version, Time string }{o.Version, date})
 	if err != nil {
 		return err
 	}
 	var packed bytes.Buffer
-	if err := zip.Create(&packed, module.Version{Path: o.Path, Version: o.Version}, files); err != nil {
+	if err := zip.CreateFromDir(&packed, module.Version{Path: o.Path, Version: o.Version}, source); err != nil {
 		return err
 	}
 	for name, content := range map[string][]byte{
@@ -191,24 +154,12 @@ func (r Result) add(ctx context.Context, o *Override, log io.Writer) error {
 	return err
 }
 
-// names of the files with the lines to paste.
+// The files with the lines to paste.
 const (
 	replaceFile      = "go.mod.replace"
 	replaceLocalFile = "go.mod.replace-local"
 	sumFile          = "go.sum.add"
 )
-
-// writeLines writes the lines to paste into dir.
-func (r Result) writeLines(dir string) error {
-	for name, content := range map[string]string{
-		replaceFile: r.Replace(), replaceLocalFile: r.ReplaceLocal(), sumFile: r.GoSum(),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // Replace returns the lines for a go.mod that takes the modules from the proxy.
 func (r Result) Replace() string {
@@ -245,5 +196,5 @@ func (r Result) GoSum() string {
 // GOPROXY returns the value that puts the proxy before others, such as the
 // user's own list.
 func (r Result) GOPROXY(others string) string {
-	return "file://" + filepath.ToSlash(r.Proxy()) + "," + others
+	return "file://" + filepath.ToSlash(r.Goproxy) + "," + others
 }

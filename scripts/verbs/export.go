@@ -23,7 +23,7 @@ are written, too.`, "", a.Export)
 
 // Export writes the commits of each tree as patch files.
 func (a *App) Export(ctx context.Context) error {
-	return a.do(ctx, "export", a.each("write the patch files", a.export), progress.Task{Name: "list of overridden modules", Do: a.exportModules},
+	return a.do(ctx, "export", a.each("write the patch files", a.export), progress.Task{Name: "list of overridden modules", Do: func(context.Context, *progress.Step) error { return a.overridesList(overrides.WriteList) }},
 		progress.Task{Name: "table of the tests that the KEP names", Do: a.kepTests(files.UpdateSection)}, progress.Task{Name: "table of releases", Do: a.releases(files.UpdateSection)},
 		progress.Task{Name: "patch series and feature gates", Do: a.lintSeries})
 }
@@ -47,12 +47,4 @@ func (a *App) export(ctx context.Context, p workspace.Project, s *progress.Step)
 	}
 	s.Sayf("%s: wrote %s", p.Title, strings.Join(changed, ", "))
 	return nil
-}
-
-func (a *App) exportModules(context.Context, *progress.Step) error {
-	modules, err := a.overridden()
-	if err != nil {
-		return err
-	}
-	return overrides.WriteList(a.overridesList(), modules)
 }

@@ -60,11 +60,7 @@ func (a *App) lintSeries(context.Context, *progress.Step) error {
 	if _, err := gates.Read(a.WS.Gates()); err != nil {
 		return err
 	}
-	modules, err := a.overridden()
-	if err != nil {
-		return err
-	}
-	return overrides.CheckList(a.overridesList(), modules)
+	return a.overridesList(overrides.CheckList)
 }
 
 // files lists the files of ours whose name ends in suffix.
