@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -222,25 +221,4 @@ func hunks(tree, complaint string) string {
 		return complaint
 	}
 	return strings.TrimRight(b.String(), "\n")
-}
-
-// CheckSums compares the patch files with the lock.
-func CheckSums(patches []Patch, l Lock) error {
-	var have, want []string
-	for _, p := range patches {
-		have = append(have, p.Name)
-	}
-	for _, p := range l.Patches {
-		want = append(want, p.Name)
-	}
-	const help = "git checkout -- patches, or make export after a change in the tree (patch files are never edited by hand)"
-	if !slices.Equal(have, want) {
-		return progress.Refuse("the series lists "+strings.Join(have, ", "), strings.Join(want, ", ")+" ("+LockName+")", help)
-	}
-	for i, p := range patches {
-		if got := p.SHA256(); got != l.Patches[i].SHA256 {
-			return progress.Refuse("changed patch file "+p.Name+": its SHA-256 is "+got, l.Patches[i].SHA256+" ("+LockName+")", help)
-		}
-	}
-	return nil
 }

@@ -3,7 +3,6 @@ package series
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"capacityv2.internal/scripts/base"
@@ -24,10 +23,8 @@ func canonical(ctx context.Context, repo gitrepo.Repo, version string) (e Export
 		return e, err
 	}
 	defer os.RemoveAll(tmp)
-	for _, p := range theirs.Patches {
-		if err := os.WriteFile(filepath.Join(tmp, p.Name), p.Bytes, 0o644); err != nil {
-			return e, err
-		}
+	if _, err := theirs.write(tmp); err != nil {
+		return e, err
 	}
 	defer func() {
 		if err == nil {

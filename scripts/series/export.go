@@ -1,7 +1,6 @@
 package series
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -83,20 +82,15 @@ func exportable(ctx context.Context, repo gitrepo.Repo) error {
 	if err := repo.Git(ctx, "merge-base", "--is-ancestor", base.Ref, "HEAD"); err != nil {
 		return progress.Refuse("HEAD of "+repo.Dir+" is not on the base", "commits on "+base.Ref, "git -C "+repo.Dir+" rebase "+base.Ref)
 	}
-	for _, c := range []struct{ arg, found, want string }{
-		{"--merges", "merge commits on the base", "one commit per patch"},
-		{"--no-merges", "", ""},
-	} {
-		n, err := repo.Output(ctx, "rev-list", "--count", c.arg, base.Ref+"..HEAD")
-		if err != nil {
-			return err
-		}
-		if c.found != "" && n != "0" {
-			return progress.Refuse(n+" "+c.found, c.want, "git -C "+repo.Dir+" rebase "+base.Ref)
-		}
-		if c.found == "" && n == "0" {
-			return progress.Refuse("empty range: no commit on the base in "+repo.Dir, "the series applied", "make apply")
-		}
+	commits, err := repo.Lines(ctx, "rev-list", "--parents", base.Ref+"..HEAD")
+	merges := slices.DeleteFunc(slices.Clone(commits), func(line string) bool { return strings.Count(line, " ") < 2 })
+	switch {
+	case err != nil:
+		return err
+	case len(merges) > 0:
+		return progress.Refuse(fmt.Sprintf("%d merge commits on the base", len(merges)), "one commit per patch", "git -C "+repo.Dir+" rebase "+base.Ref)
+	case len(commits) == 0:
+		return progress.Refuse("empty range: no commit on the base in "+repo.Dir, "the series applied", "make apply")
 	}
 	return nil
 }
@@ -199,31 +193,50 @@ func (e Exported) write(dir string) ([]string, error) {
 	return changed, nil
 }
 
-// RoundTrip compares the export of the tree's commits with the files in dir.
-func RoundTrip(ctx context.Context, repo gitrepo.Repo, dir, version string) error {
-	e, err := Format(ctx, repo, version)
-	if err != nil {
-		return err
-	}
+// RoundTrip applies the series in dir to the base of the tree once more, in a work tree at again, so that a tree that
+// somebody kept proves nothing, and compares its export with the files.
+func RoundTrip(ctx context.Context, tree gitrepo.Repo, dir, again string, s *progress.Step) error {
 	patches, err := Read(dir)
 	if err != nil {
 		return err
 	}
-	var diff []string
-	for i := range max(len(e.Patches), len(patches)) {
-		switch {
-		case i >= len(patches):
-			diff = append(diff, e.Patches[i].Name+" (not in the series)")
-		case i >= len(e.Patches):
-			diff = append(diff, patches[i].Name+" (no commit)")
-		case e.Patches[i].Name != patches[i].Name:
-			diff = append(diff, fmt.Sprintf("%s (exported as %s)", patches[i].Name, e.Patches[i].Name))
-		case !bytes.Equal(e.Patches[i].Bytes, patches[i].Bytes):
-			diff = append(diff, patches[i].Name)
-		}
+	lock, err := ReadLock(dir)
+	if err != nil {
+		return err
 	}
-	if len(diff) > 0 {
-		return progress.Refuse("round trip: the export of the applied series differs in "+strings.Join(diff, ", "), "the same bytes", "make export")
+	fromModules, err := FromModules(ctx, tree)
+	if err != nil {
+		return err
 	}
-	return nil
+	if !fromModules {
+		s.Sayf("the tree comes from a checkout: only the touched files are compared")
+		return CheckLock(ctx, tree, lock, patches)
+	}
+	work := gitrepo.Open(again, tree.Log)
+	if err := base.AddWorktree(ctx, tree, work.Dir, base.Ref); err != nil {
+		return err
+	}
+	if err := Am(ctx, work, dir, patches); err != nil {
+		return err
+	}
+	if err := CheckLock(ctx, work, lock, patches); err != nil {
+		return err
+	}
+	e, err := Format(ctx, work, lock.Base)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp("", "capacityv2-export-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	if err := os.CopyFS(tmp, os.DirFS(dir)); err != nil {
+		return err
+	}
+	changed, err := e.write(tmp)
+	if len(changed) > 0 {
+		return progress.Refuse("round trip: the export of the applied series differs in "+strings.Join(changed, ", "), "the same bytes", "make export")
+	}
+	return err
 }

@@ -58,7 +58,7 @@ func Lint(dir string, rules Rules) error {
 		if err != nil {
 			continue // reported by listedIsPresent
 		}
-		if err := flipped(lock, dir, n, b); err != nil {
+		if err := lock.checkSum(Patch{Name: n, Bytes: b}); err != nil {
 			errs = append(errs, err)
 			continue // its content is not to be trusted
 		}
@@ -109,19 +109,6 @@ func listedIsPresent(dir string, names []string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// flipped compares one patch file with its line in the lock.
-func flipped(l Lock, dir, name string, b []byte) error {
-	i := slices.IndexFunc(l.Patches, func(p LockedPatch) bool { return p.Name == name })
-	if i < 0 {
-		return nil // CheckSums says it
-	}
-	if got := (Patch{Bytes: b}).SHA256(); got != l.Patches[i].SHA256 {
-		return progress.Refuse("changed patch file "+name+": its SHA-256 is "+got, l.Patches[i].SHA256+" ("+LockName+")",
-			"git checkout -- "+filepath.Join(dir, name)+"; patch files are never edited by hand, see make edit")
-	}
-	return nil
 }
 
 func lintPatch(p Patch, rules Rules) []error {

@@ -74,22 +74,11 @@ func (l Lock) bytes() ([]byte, error) {
 // newLock computes the lock of the applied tree at HEAD.
 func newLock(ctx context.Context, repo gitrepo.Repo, version string, patches []Patch) (Lock, error) {
 	l := Lock{Base: version}
-	for _, v := range []struct {
-		into *string
-		rev  string
-	}{
-		{&l.BaseCommit, base.Ref + "^{commit}"},
-		{&l.BaseTree, base.Ref + "^{tree}"},
-		{&l.AppliedCommit, "HEAD"},
-		{&l.AppliedTree, "HEAD^{tree}"},
-	} {
-		h, err := repo.Rev(ctx, v.rev)
-		if err != nil {
-			return l, err
-		}
-		*v.into = h
+	revs, err := repo.Lines(ctx, "rev-parse", base.Ref+"^{commit}", base.Ref+"^{tree}", "HEAD", "HEAD^{tree}")
+	if err != nil {
+		return l, err
 	}
-	var err error
+	l.BaseCommit, l.BaseTree, l.AppliedCommit, l.AppliedTree = revs[0], revs[1], revs[2], revs[3]
 	if l.Without, err = base.Without(ctx, repo); err != nil {
 		return l, err
 	}
@@ -105,21 +94,45 @@ func newLock(ctx context.Context, repo gitrepo.Repo, version string, patches []P
 // touched hashes the files at HEAD that the patches touch. A deleted file has
 // no line.
 func touched(ctx context.Context, repo gitrepo.Repo, patches []Patch) (string, error) {
-	lines, err := repo.Lines(ctx, "ls-tree", "-r", "--full-tree", "HEAD")
+	lines, err := repo.Lines(ctx, append([]string{"ls-tree", "-r", "--full-tree", "HEAD", "--"}, Paths(patches)...)...)
 	if err != nil {
 		return "", err
 	}
-	paths := map[string]bool{}
-	for _, p := range Paths(patches) {
-		paths[p] = true
-	}
-	lines = slices.DeleteFunc(lines, func(l string) bool {
-		_, path, _ := strings.Cut(l, "\t")
-		return !paths[path]
-	})
 	slices.Sort(lines)
 	h := sha256.Sum256([]byte(strings.Join(lines, "\n")))
 	return hex.EncodeToString(h[:]), nil
+}
+
+const patchHelp = "git checkout -- patches, or make export after a change in the tree (patch files are never edited by hand)"
+
+// CheckSums compares the patch files with the lock.
+func CheckSums(patches []Patch, l Lock) error {
+	var have, want []string
+	for _, p := range patches {
+		have = append(have, p.Name)
+	}
+	for _, p := range l.Patches {
+		want = append(want, p.Name)
+	}
+	if !slices.Equal(have, want) {
+		return progress.Refuse("the series lists "+strings.Join(have, ", "), strings.Join(want, ", ")+" ("+LockName+")", patchHelp)
+	}
+	for _, p := range patches {
+		if err := l.checkSum(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSum compares one patch file with its line in the lock, if it has one.
+func (l Lock) checkSum(p Patch) error {
+	for _, locked := range l.Patches {
+		if got := p.SHA256(); locked.Name == p.Name && locked.SHA256 != got {
+			return progress.Refuse("changed patch file "+p.Name+": its SHA-256 is "+got, locked.SHA256+" ("+LockName+")", patchHelp)
+		}
+	}
+	return nil
 }
 
 // CheckLock compares the applied tree with the lock: every hash for a tree from

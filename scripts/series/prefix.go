@@ -2,7 +2,6 @@ package series
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"capacityv2.internal/scripts/base"
@@ -19,18 +18,15 @@ type Prefix struct {
 
 // Prefixes returns the commits on the base, oldest first.
 func Prefixes(ctx context.Context, repo gitrepo.Repo) ([]Prefix, error) {
-	lines, err := repo.Lines(ctx, "log", "--reverse", "--format=%H %s", base.Ref+"..HEAD")
-	if err != nil {
+	log, err := repo.Output(ctx, "log", "--reverse", "--no-renames", "--name-only", "--format=%x00%H %s", base.Ref+"..HEAD")
+	if err != nil || log == "" {
 		return nil, err
 	}
 	var all []Prefix
-	for _, l := range lines {
-		commit, subject, _ := strings.Cut(l, " ")
-		paths, err := repo.Lines(ctx, "diff-tree", "-r", "--no-commit-id", "--name-only", commit)
-		if err != nil {
-			return nil, fmt.Errorf("files of %s: %w", commit, err)
-		}
-		all = append(all, Prefix{commit, subject, paths})
+	for _, entry := range strings.Split(log, "\x00")[1:] {
+		title, paths, _ := strings.Cut(entry, "\n")
+		commit, subject, _ := strings.Cut(title, " ")
+		all = append(all, Prefix{commit, subject, strings.FieldsFunc(paths, func(r rune) bool { return r == '\n' })})
 	}
 	return all, nil
 }

@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
@@ -131,24 +130,11 @@ func moved(ctx context.Context, repo gitrepo.Repo, p Patch) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	files, _, err := gitdiff.Parse(strings.NewReader(made + "\n"))
-	if err != nil {
-		return false, err
-	}
-	return positions(files) != positions(p.Files), nil
+	return !slices.Equal(position.FindAllString(made, -1), position.FindAllString(string(p.Bytes), -1)), nil
 }
 
-// positions lists where the hunks of the files are.
-func positions(files []*gitdiff.File) string {
-	var b strings.Builder
-	for _, f := range files {
-		fmt.Fprintln(&b, f.NewName)
-		for _, frag := range f.TextFragments {
-			fmt.Fprintln(&b, frag.OldPosition, frag.OldLines, frag.NewPosition, frag.NewLines)
-		}
-	}
-	return b.String()
-}
+// position is a line of a patch that says where it changes a file.
+var position = regexp.MustCompile(`(?m)^(\+\+\+ .*|@@ [-+,\d ]+ @@)`)
 
 // Taken lists the names that a base has, in the files that match patterns, without
 // the series: upstream took them, so the series has to change before it moves.

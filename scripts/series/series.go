@@ -59,17 +59,7 @@ func (p Patch) ProvenBy() (pkg, test string) {
 
 // Paths returns every path that the patch touches, once.
 func (p Patch) Paths() []string {
-	var paths []string
-	seen := map[string]bool{"": true}
-	for _, f := range p.Files {
-		for _, n := range []string{f.OldName, f.NewName} {
-			if !seen[n] {
-				seen[n] = true
-				paths = append(paths, n)
-			}
-		}
-	}
-	return paths
+	return Paths([]Patch{p})
 }
 
 // List reads the order list in dir: one name a line, # starts a comment.
@@ -167,12 +157,14 @@ func splitTrailers(subject, body string) (string, map[string][]string, error) {
 // Paths returns every path that the patches touch, once, in order of first touch.
 func Paths(patches []Patch) []string {
 	var all []string
-	seen := map[string]bool{}
+	seen := map[string]bool{"": true}
 	for _, p := range patches {
-		for _, path := range p.Paths() {
-			if !seen[path] {
-				seen[path] = true
-				all = append(all, path)
+		for _, f := range p.Files {
+			for _, name := range []string{f.OldName, f.NewName} {
+				if !seen[name] {
+					seen[name] = true
+					all = append(all, name)
+				}
 			}
 		}
 	}

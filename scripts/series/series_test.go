@@ -24,12 +24,24 @@ func TestApplyGivesTheSameCommits(t *testing.T) {
 	if got := head(t, repo); got != want {
 		t.Errorf("HEAD after apply is %s, want the exported %s", got, want)
 	}
-	if err := RoundTrip(context.Background(), repo, dir, version); err != nil {
-		t.Error(err)
-	}
 	if err := Lint(dir, rules); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	repo, dir := exported(t)
+	again := filepath.Join(t.TempDir(), "again")
+	roundTrip := func() error {
+		return step(t, func(ctx context.Context, s *progress.Step) error { return RoundTrip(ctx, repo, dir, again, s) })
+	}
+	if err := roundTrip(); err != nil {
+		t.Error(err)
+	}
+	const second = "0002-b-add-a-function.patch"
+	damage(t, dir, second, "1 file changed", "1  file changed") // what git am does not read
+	relock(t, dir)
+	wantRefusal(t, roundTrip(), "differs in "+second)
 }
 
 func TestExportLeavesUnchangedPatchesAlone(t *testing.T) {

@@ -45,38 +45,8 @@ func (a *App) Verify(ctx context.Context) error {
 	}}})...)
 }
 
-// roundTrip applies the series to the base once more, in a second work tree, so
-// that a tree that somebody kept proves nothing, and compares its export.
 func (a *App) roundTrip(ctx context.Context, p workspace.Project, s *progress.Step) error {
-	patches, err := series.Read(p.Series())
-	if err != nil {
-		return err
-	}
-	tree := gitrepo.Open(p.Tree(), s.Log)
-	lock, err := series.ReadLock(p.Series())
-	if err != nil {
-		return err
-	}
-	fromModules, err := series.FromModules(ctx, tree)
-	if err != nil {
-		return err
-	}
-	if !fromModules {
-		s.Sayf("the tree comes from a checkout: only the touched files are compared")
-		return series.CheckLock(ctx, tree, lock, patches)
-	}
-	dir := p.Tree() + "-verify"
-	if err := base.AddWorktree(ctx, tree, dir, base.Ref); err != nil {
-		return err
-	}
-	again := gitrepo.Open(dir, s.Log)
-	if err := series.Am(ctx, again, p.Series(), patches); err != nil {
-		return err
-	}
-	if err := series.CheckLock(ctx, again, lock, patches); err != nil {
-		return err
-	}
-	return series.RoundTrip(ctx, again, p.Series(), lock.Base)
+	return series.RoundTrip(ctx, gitrepo.Open(p.Tree(), s.Log), p.Series(), p.Tree()+"-verify", s)
 }
 
 func (a *App) verifyGates(ctx context.Context, s *progress.Step) error {
