@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"capacityv2.internal/scripts/base"
-	"capacityv2.internal/scripts/gates"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/series"
@@ -54,10 +53,19 @@ func (a *App) do(ctx context.Context, verb string, tasks ...progress.Task) error
 // tree is the patched tree of Kubernetes as a repository.
 func (a *App) tree(log io.Writer) gitrepo.Repo { return gitrepo.Open(a.WS.Tree(), log) }
 
-// each is a task that does the same for every project.
-func (a *App) each(name string, do func(context.Context, workspace.Project, *progress.Step) error) progress.Task {
+// projects returns one project, or all of them if its name is "".
+func (a *App) projects(name string) ([]workspace.Project, error) {
+	if name == "" {
+		return a.WS.Projects()
+	}
+	p, err := a.WS.Project(name)
+	return []workspace.Project{p}, err
+}
+
+// each is a task that does the same for one project, or for all of them if that is "".
+func (a *App) each(name, project string, do func(context.Context, workspace.Project, *progress.Step) error) progress.Task {
 	return progress.Task{Name: name, Do: func(ctx context.Context, s *progress.Step) error {
-		projects, err := a.WS.Projects()
+		projects, err := a.projects(project)
 		if err != nil {
 			return err
 		}
@@ -82,12 +90,12 @@ func (a *App) baseOptions(p workspace.Project) (base.Options, error) {
 
 // makeTree checks the machine and makes the base trees.
 func (a *App) makeTree() []progress.Task {
-	return []progress.Task{{Name: "check the machine", Do: a.checkMachine}, a.each("base trees", a.ensureBase)}
+	return []progress.Task{{Name: "check the machine", Do: a.checkMachine}, a.each("base trees", "", a.ensureBase)}
 }
 
 // apply makes the trees and puts the series on them, and then come further tasks.
 func (a *App) apply(further ...progress.Task) []progress.Task {
-	return slices.Concat(a.makeTree(), []progress.Task{a.each("apply the series", a.ensureSeries)}, further)
+	return slices.Concat(a.makeTree(), []progress.Task{a.each("apply the series", "", a.ensureSeries)}, further)
 }
 
 func (a *App) checkMachine(ctx context.Context, s *progress.Step) error {
@@ -111,12 +119,6 @@ func (a *App) ensureBase(ctx context.Context, p workspace.Project, s *progress.S
 func (a *App) ensureSeries(ctx context.Context, p workspace.Project, s *progress.Step) error {
 	s.Sayf("%s", p.Title)
 	return series.Apply(ctx, gitrepo.Open(p.Tree(), s.Log), p.Series(), s)
-}
-
-// featureGates is the value of --feature-gates for the components.
-func (a *App) featureGates() (string, error) {
-	l, err := gates.Read(a.WS.Gates())
-	return l.Enabled(), err
 }
 
 // binPath is PATH with our tools first.

@@ -7,7 +7,6 @@ import (
 
 	"capacityv2.internal/scripts/codegen"
 	"capacityv2.internal/scripts/progress"
-	"capacityv2.internal/scripts/workspace"
 )
 
 func codegenCommand(a *App) *cobra.Command {
@@ -46,11 +45,7 @@ func (a *App) Codegen(ctx context.Context, project string) error {
 
 // generate returns runs of the generators of a project, or of all, and their tasks.
 func (a *App) generate(project string) (runs []*codegen.Run, tasks []progress.Task, err error) {
-	projects, err := a.WS.Projects()
-	if project != "" {
-		projects = make([]workspace.Project, 1)
-		projects[0], err = a.WS.Project(project)
-	}
+	projects, err := a.projects(project)
 	if err != nil {
 		return nil, nil, err
 	}

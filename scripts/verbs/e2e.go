@@ -77,7 +77,7 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 			return progress.Refuse("TARGET, FOCUS or ALL, for a cluster without nodes", "none of them: they need nodes", "make e2e, without CLUSTER_MODE")
 		}
 		// The tests compile against all of them.
-		build = []progress.Task{a.each("base trees", a.ensureBase), a.each("apply the series", a.ensureSeries)}
+		build = []progress.Task{a.each("base trees", "", a.ensureBase), a.each("apply the series", "", a.ensureSeries)}
 	} else if build, err = a.prepareSpecs(target, &o.Cluster); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -48,15 +49,11 @@ func (a *App) Edit(ctx context.Context, project string, in io.Reader) error {
 	if _, err := identity(ctx); err != nil {
 		return err
 	}
-	shell := os.Getenv("SHELL")
-	if shell == "" {
-		shell = "sh"
-	}
 	r.Printf(`tree: %s
 One commit is one patch. To change a patch: git commit --fixup=<commit>, then
 git rebase -i --autosquash %s. Leave the shell to save or discard.
 `, p.Tree(), base.Ref)
-	cmd := exec.CommandContext(ctx, shell)
+	cmd := exec.CommandContext(ctx, cmp.Or(os.Getenv("SHELL"), "sh"))
 	cmd.Dir = p.Tree()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, a.Out, a.Out
 	if err := cmd.Run(); err != nil {

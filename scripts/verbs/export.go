@@ -23,7 +23,7 @@ are written, too.`, "", a.Export)
 
 // Export writes the commits of each tree as patch files.
 func (a *App) Export(ctx context.Context) error {
-	return a.do(ctx, "export", a.each("write the patch files", a.export), progress.Task{Name: "list of overridden modules", Do: func(context.Context, *progress.Step) error { return a.overridesList(overrides.WriteList) }},
+	return a.do(ctx, "export", a.each("write the patch files", "", a.export), progress.Task{Name: "list of overridden modules", Do: func(context.Context, *progress.Step) error { return a.overridesList(overrides.WriteList) }},
 		progress.Task{Name: "table of the tests that the KEP names", Do: a.kepTests(files.UpdateSection)}, progress.Task{Name: "table of releases", Do: a.releases(files.UpdateSection)},
 		progress.Task{Name: "patch series and feature gates", Do: a.lintSeries})
 }

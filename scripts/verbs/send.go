@@ -64,11 +64,7 @@ func (a *App) Send(ctx context.Context, o sendOptions) error {
 // toSend finds the patches. They are of one project, as a pull request is.
 func (a *App) toSend(o sendOptions) (send.Request, error) {
 	pattern := cmp.Or(o.patch, everything)
-	projects, err := a.WS.Projects()
-	if o.project != "" {
-		projects = make([]workspace.Project, 1)
-		projects[0], err = a.WS.Project(o.project)
-	}
+	projects, err := a.projects(o.project)
 	if err != nil {
 		return o.Request, err
 	}

@@ -33,7 +33,7 @@ their own, on loopback.`, "", a.Test)
 func (a *App) Test(ctx context.Context) error {
 	return a.do(ctx, "test", slices.Concat(a.apply(), a.lint(), []progress.Task{
 		{Name: "tests of the tooling", Do: a.testScripts},
-		a.each("unit tests of the touched packages", a.testTouched),
+		a.each("unit tests of the touched packages", "", a.testTouched),
 		{Name: "unit tests of the scheduler's plugin with the race detector", Do: a.testPluginRace},
 		{Name: "upstream's check of the feature gate lists", Do: a.verifyFeatureGates},
 		{Name: "another module builds against the overrides", Do: a.proveOverrides},

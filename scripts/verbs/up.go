@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/gates"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/toolchain"
@@ -42,10 +43,11 @@ func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, f
 		return err
 	}
 	if options.Gates == "" {
-		var err error
-		if options.Gates, err = a.featureGates(); err != nil {
+		list, err := gates.Read(a.WS.Gates())
+		if err != nil {
 			return err
 		}
+		options.Gates = list.Enabled()
 	}
 	plan := cluster.NewPlan(a.WS, options)
 	// What would fail at the end is said before the long build.
@@ -61,8 +63,9 @@ func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, f
 		return err
 	}}}
 	trees := a.apply()
-	if driver == "" {
-		trees = a.applyKubernetes()
+	if driver == "" { // Kubernetes alone
+		trees = []progress.Task{{Name: "check the machine", Do: a.checkMachine},
+			a.each("base tree", workspace.Kubernetes, a.ensureBase), a.each("apply the series", workspace.Kubernetes, a.ensureSeries)}
 	}
 	tasks = slices.Concat(tasks, trees, []progress.Task{{Name: "build the components", Do: func(ctx context.Context, s *progress.Step) error {
 		return a.buildComponents(ctx, s, plan.Components())
@@ -89,20 +92,6 @@ func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, f
 	}
 	r.Done()
 	return nil
-}
-
-// applyKubernetes is [App.apply] for a cluster without a driver, which is Kubernetes alone.
-func (a *App) applyKubernetes() []progress.Task {
-	task := func(name string, do func(context.Context, workspace.Project, *progress.Step) error) progress.Task {
-		return progress.Task{Name: name, Do: func(ctx context.Context, s *progress.Step) error {
-			p, err := a.WS.Project(workspace.Kubernetes)
-			if err != nil {
-				return err
-			}
-			return do(ctx, p, s)
-		}}
-	}
-	return []progress.Task{{Name: "check the machine", Do: a.checkMachine}, task("base tree", a.ensureBase), task("apply the series", a.ensureSeries)}
 }
 
 func (a *App) buildComponents(ctx context.Context, s *progress.Step, names []string) error {

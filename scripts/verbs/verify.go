@@ -33,9 +33,9 @@ func (a *App) Verify(ctx context.Context) error {
 		return err
 	}
 	return a.do(ctx, "verify", slices.Concat([]progress.Task{{Name: "patch series and feature gates", Do: a.lintSeries}}, a.apply(
-		a.each("round trip and tree lock", a.roundTrip),
+		a.each("round trip and tree lock", "", a.roundTrip),
 		progress.Task{Name: "Go version and feature gates against the tree", Do: a.verifyGates},
-		a.each("each prefix builds and passes the tests it touches", a.verifyPrefixes),
+		a.each("each prefix builds and passes the tests it touches", "", a.verifyPrefixes),
 	), generate, []progress.Task{{Name: "generated code is up to date", Do: func(context.Context, *progress.Step) error {
 		var errs []error
 		for _, run := range runs {
