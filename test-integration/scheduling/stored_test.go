@@ -1,8 +1,6 @@
 package scheduling
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -50,12 +48,7 @@ func TestMalformedObjects(t *testing.T) {
 		}
 		for _, i := range []int{3, 4} {
 			c.CreatePod(onNode(i))
-			c.Eventually(func(context.Context) error {
-				if got := c.Claim(onNode(i).Name + "-0").Annotations[selectedNode]; got != fmt.Sprintf("stored-%d", i) {
-					return errors.New("no node is selected, or another one: " + got)
-				}
-				return nil
-			})
+			c.ExpectSelected(onNode(i).Name+"-0", fmt.Sprintf("stored-%d", i))
 		}
 		c.CreatePod(clustertest.Pod{Name: "ordinary", Class: class, Sizes: []string{"50Gi"}})
 		c.ExpectNode("ordinary", "node-1")

@@ -2,6 +2,8 @@ package clustertest
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"path"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes/scheme"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 )
 
 // CreateClass creates a CSIDriver whose capacity is checked, and a storage class of it with
@@ -28,6 +31,17 @@ func (c *Cluster) CreateClass(class, driver string) {
 	}, metav1.CreateOptions{})
 	c.ExpectNoError(err, "create StorageClass")
 	c.unseen = true
+}
+
+// ExpectSelected waits until the scheduler has selected a node for a claim that nobody provisions.
+func (c *Cluster) ExpectSelected(claim, node string) {
+	c.Helper()
+	c.Eventually(func(context.Context) error {
+		if got := c.Claim(claim).Annotations[storagehelpers.AnnSelectedNode]; got != node {
+			return fmt.Errorf("claim %s: selected node %q, want %q", claim, got, node)
+		}
+		return nil
+	})
 }
 
 // StoreCapacity writes a capacity object of the default namespace to etcd, which no API server
