@@ -71,6 +71,12 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
+	// One that is not quick, and so was not chosen.
+	slow := sampleRun(GateOff, false, nil)
+	slow.selection.Groups[0].Quick = regexp.MustCompile("A")
+	if got := slow.compare(slow.chosen(true), []Result{{Name: "A [Ours]", Outcome: toolchain.Failed}}); len(got) > 0 {
+		t.Errorf("B is slow: got %q, want nothing", got)
+	}
 	// One that the file has, and the program has not any more.
 	r := sampleRun(GateOff, false, nil)
 	r.all = r.all[:1]
