@@ -41,10 +41,17 @@ type ownClass struct {
 	published map[string]*storagev1.CSIStorageCapacity
 }
 
-// newOwnClass creates a storage class without capacity, and its CSIDriver.
+// newOwnClass is newNamedClass for the only class of a spec.
 func newOwnClass(ctx context.Context, f *framework.Framework, needNodes int) *ownClass {
 	ginkgo.GinkgoHelper()
-	o := &ownClass{f: f, name: f.UniqueName + ".csi.example.com", nodes: someNodes(ctx, f, needNodes), published: map[string]*storagev1.CSIStorageCapacity{}}
+	return newNamedClass(ctx, f, "csi", needNodes)
+}
+
+// newNamedClass creates a storage class without capacity, and its CSIDriver. The name is
+// a part of theirs, which no other spec has.
+func newNamedClass(ctx context.Context, f *framework.Framework, name string, needNodes int) *ownClass {
+	ginkgo.GinkgoHelper()
+	o := &ownClass{f: f, name: f.UniqueName + "." + name + ".example.com", nodes: someNodes(ctx, f, needNodes), published: map[string]*storagev1.CSIStorageCapacity{}}
 	drivers, classes := f.ClientSet.StorageV1().CSIDrivers(), f.ClientSet.StorageV1().StorageClasses()
 	_, err := drivers.Create(ctx, &storagev1.CSIDriver{
 		ObjectMeta: metav1.ObjectMeta{Name: o.name},

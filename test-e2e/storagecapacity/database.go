@@ -49,12 +49,13 @@ type database struct {
 	checksum string
 }
 
-// startDatabase starts one and writes the data.
-func startDatabase(ctx context.Context, d *testDriver, class string, size resource.Quantity) *database {
+// startDatabase starts one and writes the data. The name is that of its Deployment, and the
+// value of the label app of its pod.
+func startDatabase(ctx context.Context, d *testDriver, name, class string, size resource.Quantity) *database {
 	ginkgo.GinkgoHelper()
 	db := &database{d: d, claim: createClaims(ctx, d.f, class, size)[0]}
-	labels := map[string]string{"app": "database"}
-	deployment := e2edeployment.NewDeployment("database", 1, labels, "database", "", appsv1.RecreateDeploymentStrategyType)
+	labels := map[string]string{"app": name}
+	deployment := e2edeployment.NewDeployment(name, 1, labels, "database", "", appsv1.RecreateDeploymentStrategyType)
 	deployment.Spec.Template.Spec = makePod(d.f, d.nodes, db.claim).Spec
 	deployment.Spec.Template.Spec.RestartPolicy = v1.RestartPolicyAlways
 	var err error
@@ -67,7 +68,7 @@ func startDatabase(ctx context.Context, d *testDriver, class string, size resour
 	db.checksum = db.sum(ctx, pod)
 	db.claim, err = d.f.ClientSet.CoreV1().PersistentVolumeClaims(db.claim.Namespace).Get(ctx, db.claim.Name, metav1.GetOptions{})
 	framework.ExpectNoError(err, "get claim")
-	framework.Logf("The database runs on node %s, its data has the checksum %s", db.home, db.checksum)
+	framework.Logf("The database %s runs on node %s, its data has the checksum %s", name, db.home, db.checksum)
 	return db
 }
 
@@ -107,10 +108,13 @@ func (db *database) drain(ctx context.Context, node string) *v1.Pod {
 	gomega.Expect(pod.Spec.NodeName).To(gomega.Equal(node), "node of the database")
 	setUnschedulable(ctx, db.d.f, node, true)
 	ginkgo.DeferCleanup(setUnschedulable, db.d.f, node, false)
-	// Only this pod: others of the node are not the spec's.
-	err := db.d.f.ClientSet.CoreV1().Pods(pod.Namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}})
-	framework.ExpectNoError(err, "evict pod")
+	framework.ExpectNoError(evict(ctx, db.d.f, pod), "evict pod")
 	return db.pod(ctx, pod.UID)
+}
+
+// evict evicts only this pod: others of its node are not the spec's.
+func evict(ctx context.Context, f *framework.Framework, pod *v1.Pod) error {
+	return f.ClientSet.CoreV1().Pods(pod.Namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}})
 }
 
 // setUnschedulable cordons or uncordons a node.

@@ -24,6 +24,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/storage/ephemeral"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/test/e2e/framework"
@@ -46,7 +47,7 @@ type decision struct {
 	// pod has the node, or the reasons why there is none.
 	pod *v1.Pod
 	// selected are the nodes to which the claims of the pod were sent, in the order of
-	// its volumes; "" where the claim was not sent.
+	// its volumes, also of ephemeral ones; "" where the claim was not sent.
 	selected []string
 }
 
@@ -96,9 +97,12 @@ func decisionsFor(f *framework.Framework, pods ...*v1.Pod) framework.GetFunc[[]*
 				return nil, fmt.Errorf("pod %s is gone", pod.Name)
 			}
 			d := &decision{pod: current[pod.Name]}
-			for _, volume := range d.pod.Spec.Volumes {
-				if volume.PersistentVolumeClaim != nil {
+			for i := range d.pod.Spec.Volumes {
+				switch volume := &d.pod.Spec.Volumes[i]; {
+				case volume.PersistentVolumeClaim != nil:
 					d.selected = append(d.selected, selected[volume.PersistentVolumeClaim.ClaimName])
+				case volume.Ephemeral != nil:
+					d.selected = append(d.selected, selected[ephemeral.VolumeClaimName(d.pod, volume)])
 				}
 			}
 			decisions = append(decisions, d)

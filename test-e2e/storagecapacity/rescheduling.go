@@ -41,7 +41,7 @@ var _ = utils.SIGDescribe("CSIStorageCapacity rescheduling", framework.WithFeatu
 	ginkgo.It("should reschedule to a node with sufficient capacity when the original node is cordoned", func(ctx context.Context) {
 		d := newRebuildingDriver(ctx, f, 2)
 		size := d.largestVolume()
-		db := startDatabase(ctx, d, d.class.Name, size)
+		db := startDatabase(ctx, d, "database", d.class.Name, size)
 		others, users := d.fillOthers(ctx, size, db.home)
 
 		pod := db.drain(ctx, db.home)
@@ -60,7 +60,7 @@ var _ = utils.SIGDescribe("CSIStorageCapacity rescheduling", framework.WithFeatu
 	ginkgo.It("should leave the volume where it is if its node can be used again before there is room elsewhere", func(ctx context.Context) {
 		d := newRebuildingDriver(ctx, f, 2)
 		size := d.largestVolume()
-		db := startDatabase(ctx, d, d.class.Name, size)
+		db := startDatabase(ctx, d, "database", d.class.Name, size)
 		others, _ := d.fillOthers(ctx, size, db.home)
 
 		pod := db.drain(ctx, db.home)

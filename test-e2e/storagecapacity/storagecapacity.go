@@ -99,7 +99,13 @@ func makePod(f *framework.Framework, nodes []string, claims ...*v1.PersistentVol
 // createPod creates a pod of makePod.
 func createPod(ctx context.Context, f *framework.Framework, nodes []string, claims ...*v1.PersistentVolumeClaim) *v1.Pod {
 	ginkgo.GinkgoHelper()
-	pod, err := f.ClientSet.CoreV1().Pods(f.Namespace.Name).Create(ctx, makePod(f, nodes, claims...), metav1.CreateOptions{})
+	return create(ctx, f, makePod(f, nodes, claims...))
+}
+
+// create creates a pod of makePod to which something was added.
+func create(ctx context.Context, f *framework.Framework, pod *v1.Pod) *v1.Pod {
+	ginkgo.GinkgoHelper()
+	pod, err := f.ClientSet.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	framework.ExpectNoError(err, "create pod")
 	return pod
 }
