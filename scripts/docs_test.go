@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"capacityv2.internal/scripts/prove"
 	"capacityv2.internal/scripts/toolchain"
 )
 
@@ -53,6 +54,37 @@ func TestGoVersion(t *testing.T) {
 			if m[1] != version {
 				t.Errorf("%s has Go %s, want %s", path, m[1], version)
 			}
+		}
+	}
+}
+
+// TestComplaints checks that the tests that docs/complaints.md names are there, and that it
+// has all specs that were written for it.
+func TestComplaints(t *testing.T) {
+	page, err := os.ReadFile("../docs/complaints.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, folder := range []string{"../test-e2e", "../test-integration"} {
+		list, err := prove.ReadList(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range list.Suites {
+			for _, g := range s.Groups {
+				for _, test := range g.Tests {
+					known[test] = true
+					if strings.HasPrefix(test, "CSIStorageCapacity complaints ") && !strings.Contains(string(page), "`"+test+"`") {
+						t.Errorf("%s/fails-without.yaml has %q, which is not in the page", folder, test)
+					}
+				}
+			}
+		}
+	}
+	for _, m := range regexp.MustCompile("`((?:CSIStorageCapacity [a-z]|Test)[^`]*)`").FindAllStringSubmatch(string(page), -1) {
+		if !known[m[1]] {
+			t.Errorf("the page names %q, which is in no fails-without.yaml: correct one of them", m[1])
 		}
 	}
 }
