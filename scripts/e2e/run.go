@@ -177,7 +177,7 @@ func (r *Run) run(ctx context.Context, part string, ours bool, s *progress.Step)
 
 // compare compares what the chosen ones of ours do without the change with fails-without.yaml,
 // and returns the differences. Without a focus, all that the file has must have run, but
-// slow ones that were not chosen.
+// slow ones where only the quick ones are chosen.
 func (r *Run) compare(chosen []string, results []Result) []string {
 	outcomes := toolchain.TestResult{Tests: map[string]toolchain.Outcome{}}
 	for _, result := range results {
@@ -187,7 +187,7 @@ func (r *Run) compare(chosen []string, results []Result) []string {
 	for i, g := range suite.Groups {
 		suite.Groups[i].Tests = slices.DeleteFunc(slices.Clone(g.Tests), func(test string) bool {
 			named := func(name string) bool { return Short(name) == test }
-			return (r.Focus != nil || slices.ContainsFunc(r.all, named)) && !slices.ContainsFunc(chosen, named)
+			return (r.Focus != nil || !r.All && slices.ContainsFunc(r.all, named)) && !slices.ContainsFunc(chosen, named)
 		})
 	}
 	return r.Without.Check(suite, r.Target, outcomes)

@@ -77,6 +77,11 @@ func TestCompare(t *testing.T) {
 	if got := slow.compare(slow.chosen(true), []Result{{Name: "A [Ours]", Outcome: toolchain.Failed}}); len(got) > 0 {
 		t.Errorf("B is slow: got %q, want nothing", got)
 	}
+	// Where all are to run, one that was not chosen is missing.
+	slow.All = true
+	if got, want := slow.compare([]string{"A [Ours]"}, []Result{{Name: "A [Ours]", Outcome: toolchain.Failed}}), []string{"B did not run"}; !slices.Equal(got, want) {
+		t.Errorf("B was not chosen: got %q, want %q", got, want)
+	}
 	// One that the file has, and the program has not any more.
 	r := sampleRun(GateOff, false, nil)
 	r.all = r.all[:1]
