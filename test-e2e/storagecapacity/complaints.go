@@ -39,8 +39,9 @@ import (
 )
 
 // What users of drivers for local storage have reported, in the sizes of the driver that is
-// here. Without the feature, each spec fails where the user's pod failed: a volume is asked
-// for where there is no room for it. docs/complaints.md has the reports.
+// here. Without the feature, each spec fails, because a claim is sent where there is no room for
+// it. With the budget, that is before the drain: one number does not tell what all pools of a node hold.
+// docs/complaints.md has the reports.
 var _ = utils.SIGDescribe("CSIStorageCapacity complaints", framework.WithFeatureGate(features.CSIStorageCapacityV2), func() {
 	f := framework.NewDefaultFramework("capacity-complaints")
 	f.NamespacePodSecurityLevel = admissionapi.LevelBaseline
@@ -78,7 +79,7 @@ var _ = utils.SIGDescribe("CSIStorageCapacity complaints", framework.WithFeature
 	})
 
 	// https://github.com/hwameistor/hwameistor/issues/1425
-	ginkgo.It("should send one of four pods to another node where the node that they prefer has room for three", framework.WithSerial(), func(ctx context.Context) {
+	ginkgo.It("should send no more of four pods to the node that they prefer than the three for which it has room", framework.WithSerial(), func(ctx context.Context) {
 		d := newTestDriver(ctx, f, 2)
 		preferred := d.nodes[0]
 		size, room := d.share(preferred, 6, 20)
@@ -92,7 +93,8 @@ var _ = utils.SIGDescribe("CSIStorageCapacity complaints", framework.WithFeature
 				there++
 			}
 		}
-		gomega.Expect(there).To(gomega.Equal(room), "pods on node %s", preferred)
+		// They may be fewer: a volume that is on its way may be in any of the pools.
+		gomega.Expect(there).To(gomega.And(gomega.BeNumerically(">", 0), gomega.BeNumerically("<=", room)), "pods on node %s", preferred)
 		d.expectNoFailedProvisioning(ctx)
 	})
 
