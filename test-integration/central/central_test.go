@@ -161,11 +161,11 @@ func createClass(c *clustertest.Cluster) {
 }
 
 // startProvisioner starts the driver, and the provisioner beside it.
-func (d *driver) startProvisioner(c *clustertest.Cluster, v variant) {
+func (d *driver) startProvisioner(c *clustertest.Cluster, v variant, more ...string) {
 	c.Helper()
 	program := os.Getenv(v.provisioner)
 	if program == "" {
-		c.Fatalf("%s is not set; make bench SUITE=chain sets it", v.provisioner)
+		c.Fatalf("%s is not set; make test and make bench SUITE=chain set it", v.provisioner)
 	}
 	dir, err := os.MkdirTemp("", "central") // the path of c.TempDir is too long for a socket
 	c.ExpectNoError(err, "folder for the socket")
@@ -180,7 +180,7 @@ func (d *driver) startProvisioner(c *clustertest.Cluster, v variant) {
 	if v.provisioner == "CSI_PROVISIONER" {
 		args = append(args, "--capacity-confirmation")
 	}
-	apiservertest.StartProcess(c.TContext.TContext, program, []string{"NAMESPACE=" + class}, args...)
+	apiservertest.StartProcess(c.TContext.TContext, program, []string{"NAMESPACE=" + class}, append(args, more...)...)
 }
 
 // median returns that of durations in seconds.

@@ -2,7 +2,8 @@
 // nodes, as drivers with a central controller have it. The API server, the scheduler and the
 // provisioner are real; the driver answers for all nodes, and there are no kubelets.
 //
-// make bench SUITE=chain runs the benchmark, and adds its table to the report. Environment:
+// make bench SUITE=chain runs the benchmark, and adds its table to the report. The tests have a
+// driver that fails. Environment:
 //
 //   - CSI_PROVISIONER, STOCK_CSI_PROVISIONER: external-provisioner with and without the series
 //   - CENTRAL_REPORT: the file for the table

@@ -29,6 +29,10 @@ type driver struct {
 	calls   int
 	// failed is how many volumes were asked for where there was no room.
 	failed int
+	// failures is how many calls of CreateVolume are still to fail.
+	failures int
+	// capacityFault, if not nil, is called before GetCapacity answers.
+	capacityFault func(call int) error
 }
 
 // start serves the driver on a socket, until the test ends.
@@ -82,8 +86,16 @@ func (d *driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCa
 
 func (d *driver) GetCapacity(_ context.Context, r *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
 	d.mutex.Lock()
-	defer d.mutex.Unlock()
 	d.calls++
+	call, fault := d.calls, d.capacityFault
+	d.mutex.Unlock()
+	if fault != nil {
+		if err := fault(call); err != nil {
+			return nil, err
+		}
+	}
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
 	free := d.free[r.GetAccessibleTopology().GetSegments()[topologyKey]]
 	return &csi.GetCapacityResponse{AvailableCapacity: free, AvailableCapacities: []int64{free}, MaximumVolumeSize: wrapperspb.Int64(free)}, nil
 }
@@ -94,6 +106,10 @@ func (d *driver) CreateVolume(_ context.Context, r *csi.CreateVolumeRequest) (*c
 	topologies := slices.Concat(r.GetAccessibilityRequirements().GetPreferred(), r.GetAccessibilityRequirements().GetRequisite())
 	if len(topologies) == 0 {
 		return nil, status.Error(codes.InvalidArgument, "no topology")
+	}
+	if d.failures > 0 {
+		d.failures--
+		return nil, status.Error(codes.Internal, "the disk does not answer")
 	}
 	node, bytes := topologies[0].Segments[topologyKey], r.GetCapacityRange().GetRequiredBytes()
 	if _, ok := d.created[r.Name]; !ok {
