@@ -26,7 +26,7 @@ help: ## List the verbs
 	@echo "  PROCS=N             e2e: how many specs run side by side"
 	@echo "  KEEP=1              e2e: leave the cluster to the next run, until make down"
 	@echo "  PODS=N              nightly: how many pods for each policy in the stress test"
-	@echo "  SEED=N              nightly: the faults of an earlier run of the stress test"
+	@echo "  SEED=N              nightly: the order of faults of an earlier run of stress or faults"
 	@echo "  SUITE=NAME          bench, nightly: the suite chain; in nightly, only folders of suites that match"
 	@echo "  ONLY=REGEXP         bench, nightly: only these parts"
 	@echo "  RUNS=N              bench: how often the suite chain measures each part"
@@ -110,7 +110,7 @@ verify: ## Round trip, tree lock, gates, each prefix, generated code
 prove: ## Each patch is needed: without it, the test that it names fails
 	@$(CAPACITYV2) prove $(if $(PATCH),--patch='$(value PATCH)') $(if $(SINCE),--since='$(SINCE)')
 
-nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, stress, e2e, smoke, fuzz, govulncheck
+nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, stress, faults, e2e, smoke, fuzz, govulncheck
 	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(value ONLY)') $(if $(SUITE),--suite='$(value SUITE)') $(if $(PODS),--pods=$(PODS)) \
 		$(if $(SEED),--seed=$(SEED)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME)) $(if $(VULN_DB),--vuln-db='$(VULN_DB)')
 

@@ -119,8 +119,9 @@ type Status struct {
 	// KubectlCache is a folder for kubectl's KUBECACHEDIR, which ends with the
 	// cluster.
 	KubectlCache string
-	// Group is how the control groups of the containers of its nodes begin.
-	Group string
+	// Group is how the control groups of the containers of its nodes begin, Mark a variable that
+	// its processes on the host have.
+	Group, Mark string
 }
 
 // StatusOf tells about the cluster of the workspace. Running is false when it was
@@ -132,7 +133,7 @@ func StatusOf(ws workspace.Workspace) (Status, error) {
 	}
 	p := placesOf(ws)
 	s := Status{Running: st.Ready && machine.Alive(st.ID), Mode: st.Mode, Kubeconfig: p.kubeconfig(), Gates: st.Gates,
-		Components: st.Components, KubectlCache: p.kubectlCache(), Group: "/" + st.group()}
+		Components: st.Components, KubectlCache: p.kubectlCache(), Group: "/" + st.group(), Mark: machine.MarkVariable + "=" + st.ID}
 	if s.Running {
 		s.Nodes = st.Nodes
 	}

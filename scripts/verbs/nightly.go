@@ -35,7 +35,7 @@ results are printed, and stay in _work/results.`,
 	patternFlag(c, &o.Suite, "suite", "upstream-suites, fails-without: only suites whose folder matches")
 	c.Flags().StringVar(&o.VulnDB, "vuln-db", "", "database for govulncheck, as a URL, also of a folder: file:///FOLDER (default: Go's own)")
 	c.Flags().IntVar(&o.Pods, "pods", 2000, "number of pods for each policy in the stress test; docs/benchmarks/stress.md is of 10000")
-	c.Flags().Int64Var(&o.Seed, "seed", 0, "seed of the faults in the stress test, as an earlier run has printed it; 0 takes one from the clock")
+	c.Flags().Int64Var(&o.Seed, "seed", 0, "stress, faults: seed of the faults, as an earlier run has printed it; 0 takes one from the clock")
 	return c
 }
 
@@ -49,7 +49,8 @@ type NightlyOptions struct {
 	Suite *regexp.Regexp
 	// VulnDB is the database of vulnerabilities; "" is Go's own.
 	VulnDB string
-	// Pods is their number for each policy in the stress test, Seed what its faults come from.
+	// Pods is their number for each policy in the stress test, Seed what its faults and those of the
+	// part faults come from.
 	Pods int
 	Seed int64
 }
@@ -95,6 +96,7 @@ func (a *App) nightlyParts(ctx context.Context, o NightlyOptions) []nightlyPart 
 		{"upstream-suites", func() error { return a.upstreamSuites(ctx, o.Suite) }},
 		{"fails-without", func() error { return a.failsWithout(ctx, o.Suite) }},
 		{"stress", func() error { return a.stress(ctx, o.Pods, o.Seed) }},
+		{"faults", func() error { return a.faults(ctx, o.Seed) }},
 		{"e2e", func() error { return a.e2eAll(ctx) }},
 		{"smoke", func() error { return a.smoke(ctx) }},
 		{"fuzz", func() error { return a.fuzz(ctx, o.FuzzTime) }},

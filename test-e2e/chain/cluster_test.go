@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -65,9 +66,9 @@ func (c *cluster) crash(t *testing.T, part string) {
 	case "scheduler":
 		must(t, c.scheduler.Crash())
 	case "provisioner":
-		must(t, measure.CrashContainers("csi-provisioner", os.Getenv("CLUSTER_GROUP")))
+		must(t, measure.InContainers("csi-provisioner", os.Getenv("CLUSTER_GROUP")).Signal(syscall.SIGKILL))
 	case "driver":
-		must(t, measure.CrashContainers("reference-driver", os.Getenv("CLUSTER_GROUP")))
+		must(t, measure.InContainers("reference-driver", os.Getenv("CLUSTER_GROUP")).Signal(syscall.SIGKILL))
 	default:
 		t.Fatalf("%q cannot be killed", part)
 	}

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -26,13 +27,14 @@ func podOf(claim string) string {
 // Database is the StatefulSet of [Cluster.CreateDatabase].
 const Database = "db"
 
-// CreatePod creates a pod with volumes of the sizes, in GiB, on a node unless that is "".
+// CreatePod creates a pod with volumes of the sizes, in GiB, on a node unless that is "". What is
+// there is left as it is: an API server that was killed may not have said that it has done it.
 func (c *Cluster) CreatePod(ctx context.Context, name, node string, sizes ...int) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: podSpec("exec sleep 86400", len(sizes))}
 	for i, size := range sizes {
 		claim := c.claim(size)
 		claim.Name = volumeNames[i] + "-" + name
-		if _, err := c.CoreV1().PersistentVolumeClaims(c.Namespace).Create(ctx, claim, metav1.CreateOptions{}); err != nil {
+		if _, err := c.CoreV1().PersistentVolumeClaims(c.Namespace).Create(ctx, claim, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: volumeNames[i], VolumeSource: corev1.VolumeSource{
@@ -42,17 +44,20 @@ func (c *Cluster) CreatePod(ctx context.Context, name, node string, sizes ...int
 		pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
 	}
 	_, err := c.CoreV1().Pods(c.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
 	return err
 }
 
-// DeletePod deletes a pod with its claims.
+// DeletePod deletes a pod with its claims, without those that are gone.
 func (c *Cluster) DeletePod(ctx context.Context, pod *corev1.Pod) error {
-	if err := c.CoreV1().Pods(c.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{}); err != nil {
+	if err := c.CoreV1().Pods(c.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
 	for _, volume := range pod.Spec.Volumes {
 		if source := volume.PersistentVolumeClaim; source != nil {
-			if err := c.CoreV1().PersistentVolumeClaims(c.Namespace).Delete(ctx, source.ClaimName, metav1.DeleteOptions{}); err != nil {
+			if err := c.CoreV1().PersistentVolumeClaims(c.Namespace).Delete(ctx, source.ClaimName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 				return err
 			}
 		}

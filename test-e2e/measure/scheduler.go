@@ -1,13 +1,10 @@
 package measure
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -18,6 +15,9 @@ type Scheduler struct {
 	Program, Kubeconfig string
 	// Policy is that of the reservation. With "" the feature gate is off.
 	Policy string
+	// Elect is whether it leads only with a lease, which another one gets eight seconds after
+	// the last sign of life.
+	Elect bool
 	// Log is the file to which it writes.
 	Log string
 }
@@ -29,8 +29,11 @@ kind: KubeSchedulerConfiguration
 clientConnection:
   kubeconfig: %s
 leaderElection:
-  leaderElect: false
-`, s.Kubeconfig)
+  leaderElect: %t
+  leaseDuration: 8s
+  renewDeadline: 5s
+  retryPeriod: 1s
+`, s.Kubeconfig, s.Elect)
 	if s.Policy == "" {
 		return config
 	}
@@ -51,17 +54,20 @@ type Process struct {
 	scheduler Scheduler
 	dir       string
 	cmd       *exec.Cmd
+	ended     chan struct{}
 }
 
 // Start starts it, after the one that the cluster was started with has ended.
 func (s Scheduler) Start(components string) (*Process, error) {
-	killed, err := KillAll(filepath.Join(components, "kube-scheduler"), "")
-	if err != nil {
-		return nil, err
-	}
-	if killed > 0 {
+	before := Program{Path: filepath.Join(components, "kube-scheduler"), file: "environ"}
+	if err := before.Signal(syscall.SIGKILL); err == nil { // else there is none
 		time.Sleep(time.Second)
 	}
+	return s.StartBeside()
+}
+
+// StartBeside starts it, whatever other schedulers run.
+func (s Scheduler) StartBeside() (*Process, error) {
 	dir, err := os.MkdirTemp("", "scheduler-")
 	if err != nil {
 		return nil, err
@@ -90,8 +96,29 @@ func (p *Process) start() error {
 	}
 	p.cmd = exec.Command(p.scheduler.Program, args...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	return p.cmd.Start()
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	p.ended = make(chan struct{})
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.ended)
+	}()
+	return nil
 }
+
+// Revive starts it again if it has ended by itself, as one does that has lost its lease.
+func (p *Process) Revive() error {
+	select {
+	case <-p.ended:
+		return p.start()
+	default:
+		return nil
+	}
+}
+
+// Signal sends a signal to it.
+func (p *Process) Signal(signal os.Signal) error { return p.cmd.Process.Signal(signal) }
 
 // Crash kills it and starts it again.
 func (p *Process) Crash() error {
@@ -107,41 +134,5 @@ func (p *Process) End() {
 
 func (p *Process) kill() {
 	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait()
-}
-
-// CrashContainers kills the containers that run a program, in the control group of the
-// cluster. The kubelet starts them again.
-func CrashContainers(program, group string) error {
-	// In a container, the path is the one of its image.
-	killed, err := KillAll("/"+program, group)
-	if err == nil && killed == 0 {
-		err = fmt.Errorf("no process of %s was found", program)
-	}
-	return err
-}
-
-// KillAll ends the processes of a program whose control group contains a text, as a
-// crash does, and returns how many there were.
-func KillAll(program, group string) (int, error) {
-	links, err := filepath.Glob("/proc/[0-9]*/exe")
-	if err != nil {
-		return 0, err
-	}
-	killed := 0
-	for _, link := range links {
-		groups, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cgroup"))
-		if exe, err := os.Readlink(link); err != nil || exe != program || !strings.Contains(string(groups), group) {
-			continue
-		}
-		pid, err := strconv.Atoi(strings.Split(link, "/")[2])
-		if err != nil {
-			return killed, err
-		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return killed, err
-		}
-		killed++
-	}
-	return killed, nil
+	<-p.ended
 }

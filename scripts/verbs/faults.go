@@ -1,0 +1,27 @@
+package verbs
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/toolchain"
+)
+
+// faults kills and pauses the parts of a cluster of its own, under load. The seed of an earlier run
+// gives their order again; 0 takes one from the clock.
+func (a *App) faults(ctx context.Context, seed int64) error {
+	seed = cmp.Or(seed, time.Now().UnixNano())
+	return a.onChain(ctx, "nightly ONLY=faults", nil, func(st cluster.Status) error {
+		return a.do(ctx, "faults", progress.Task{Name: "faults under load", Do: func(ctx context.Context, s *progress.Step) error {
+			s.Sayf("the same faults again: make nightly ONLY=faults SEED=%d", seed)
+			env := []string{"KUBECONFIG=" + st.Kubeconfig, "COMPONENTS=" + st.Components, "CLUSTER_GROUP=" + st.Group, "CLUSTER_MARK=" + st.Mark, "ETCD=" + filepath.Join(a.WS.Bin(), "etcd"),
+				"FAULTS_LOGS=" + a.WS.Logs(), "FAULTS_SEED=" + strconv.FormatInt(seed, 10)}
+			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, s.Out, "-count=1", "-timeout", "1h", "-v", "-run", "^TestFaults$", "./faults")
+		}})
+	})
+}
