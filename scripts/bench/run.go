@@ -1,4 +1,5 @@
-// Package bench runs the benchmarks of the series, with upstream's code in the same run, and writes the report.
+// Package bench runs the benchmarks of the series, with upstream's code in the same run, and writes the report. It draws
+// what make demo has measured.
 package bench
 
 import (

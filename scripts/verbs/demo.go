@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"capacityv2.internal/scripts/bench"
 	"capacityv2.internal/scripts/cluster"
-	"capacityv2.internal/scripts/demo"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
 )
@@ -49,6 +49,6 @@ func (a *App) Demo(ctx context.Context) error {
 		}
 		picture := filepath.Join(work, "stories.svg")
 		fmt.Fprintf(a.Out, "picture: %s\n", picture)
-		return demo.Draw(results, picture)
+		return bench.DrawStories(results, picture)
 	})
 }

@@ -1,4 +1,4 @@
-package demo
+package bench
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestDraw(t *testing.T) {
+func TestDrawStories(t *testing.T) {
 	for _, tc := range []struct {
 		name, results string
 		want          []string
@@ -24,11 +24,11 @@ func TestDraw(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
-			results, out := filepath.Join(dir, "results.json"), filepath.Join(dir, "images", "stories.svg")
+			results, out := filepath.Join(dir, "results.json"), filepath.Join(dir, "stories.svg")
 			if err := os.WriteFile(results, []byte(tc.results), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			err := Draw(results, out)
+			err := DrawStories(results, out)
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) {
 					t.Errorf("error %v, want %q", err, tc.err)

@@ -1,13 +1,12 @@
-// Package demo draws what make demo has measured.
-package demo
+package bench
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"image/color"
 	"math"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"gonum.org/v1/plot"
@@ -17,8 +16,8 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// result is what a story comes to on one side, as test-e2e/demo writes it.
-type result struct {
+// told is what a story comes to on one side, as test-e2e/demo writes it.
+type told struct {
 	Story       int
 	Side, Title string
 	Wanted      int
@@ -28,16 +27,16 @@ type result struct {
 	}
 }
 
-// limit is the time in seconds that a story may take.
-const limit = 30
+// storyTime is the time in seconds that a story may take.
+const storyTime = 30
 
 // legendRoom is how much higher a picture is than its lines.
 const legendRoom = 1.7
 
 // The pictures stand beside each other.
 const (
-	width  = 12 * vg.Centimeter
-	height = 8 * vg.Centimeter
+	storyWidth  = 12 * vg.Centimeter
+	storyHeight = 8 * vg.Centimeter
 )
 
 var colors = map[string]color.Color{
@@ -45,22 +44,22 @@ var colors = map[string]color.Color{
 	"after":  color.RGBA{R: 30, G: 90, B: 180, A: 255},
 }
 
-// Draw reads the results and draws a picture for each story: how many pods run, and how
+// DrawStories reads the results and draws a picture for each story: how many pods run, and how
 // many volumes were asked for where there was no room, over time.
-func Draw(results, out string) error {
+func DrawStories(results, out string) error {
 	b, err := os.ReadFile(results)
 	if err != nil {
 		return err
 	}
-	var all []result
+	var all []told
 	if err := json.Unmarshal(b, &all); err != nil {
 		return fmt.Errorf("%s: %w", results, err)
 	}
-	plots, err := plots(all)
+	plots, err := storyPlots(all)
 	if err != nil {
 		return fmt.Errorf("%s: %w", results, err)
 	}
-	canvas := vgsvg.New(width*vg.Length(len(plots)), height)
+	canvas := vgsvg.New(storyWidth*vg.Length(len(plots)), storyHeight)
 	page := draw.New(canvas)
 	page.SetColor(color.White) // for readers with a dark background
 	page.Fill(page.Rectangle.Path())
@@ -68,22 +67,15 @@ func Draw(results, out string) error {
 	for i, c := range plot.Align([][]*plot.Plot{plots}, tiles, page)[0] {
 		plots[i].Draw(c)
 	}
-	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+	var svg bytes.Buffer
+	if _, err := canvas.WriteTo(&svg); err != nil {
 		return err
 	}
-	f, err := os.Create(out)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if _, err := canvas.WriteTo(f); err != nil {
-		return err
-	}
-	return f.Close()
+	return os.WriteFile(out, svg.Bytes(), 0o644)
 }
 
-// plots returns one for each story, in the order of the results.
-func plots(all []result) ([]*plot.Plot, error) {
+// storyPlots returns one for each story, in the order of the results.
+func storyPlots(all []told) ([]*plot.Plot, error) {
 	var list []*plot.Plot
 	stories := map[int]*plot.Plot{}
 	for _, r := range all {
@@ -91,7 +83,7 @@ func plots(all []result) ([]*plot.Plot, error) {
 		if p == nil {
 			p = plot.New()
 			p.Title.Text = fmt.Sprintf("Story %d: %s", r.Story, r.Title)
-			p.X.Label.Text, p.X.Min, p.X.Max = "seconds", 0, limit
+			p.X.Label.Text, p.X.Min, p.X.Max = "seconds", 0, storyTime
 			p.Y.Min, p.Y.Max = 0, float64(r.Wanted)*legendRoom
 			p.Y.Tick.Marker = plot.TickerFunc(wholeNumbers)
 			p.Legend.Top, p.Legend.Left, p.Legend.TextStyle.Font.Size = true, true, vg.Points(9)
@@ -100,7 +92,7 @@ func plots(all []result) ([]*plot.Plot, error) {
 			stories[r.Story] = p
 			list = append(list, p)
 		}
-		if err := add(p, r); err != nil {
+		if err := addSide(p, r); err != nil {
 			return nil, err
 		}
 	}
@@ -110,8 +102,8 @@ func plots(all []result) ([]*plot.Plot, error) {
 	return list, nil
 }
 
-// add draws one side of a story.
-func add(p *plot.Plot, r result) error {
+// addSide draws one side of a story.
+func addSide(p *plot.Plot, r told) error {
 	running, failed := plotter.XYs{{}}, plotter.XYs{{}}
 	for _, s := range r.Samples {
 		running = append(running, plotter.XY{X: s.Seconds, Y: float64(s.Running)})
@@ -119,7 +111,7 @@ func add(p *plot.Plot, r result) error {
 	}
 	// What stays as it is goes on to the end of the picture.
 	for _, line := range []*plotter.XYs{&running, &failed} {
-		*line = append(*line, plotter.XY{X: limit, Y: (*line)[len(*line)-1].Y})
+		*line = append(*line, plotter.XY{X: storyTime, Y: (*line)[len(*line)-1].Y})
 	}
 	for _, line := range []struct {
 		name   string
