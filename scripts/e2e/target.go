@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"capacityv2.internal/scripts/gates"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/prove"
+	"capacityv2.internal/scripts/workspace"
 )
 
 // GateOn is the target with the change; prove.Targets are those without.
@@ -31,7 +31,7 @@ func Target(name string) (string, error) {
 }
 
 // Gates is the value of FEATURE_GATES on a target. The stock components do not know our gates.
-func Gates(list gates.List, target string) string {
+func Gates(list workspace.Gates, target string) string {
 	var values []string
 	for gate := range strings.SplitSeq(list.Enabled(), ",") {
 		name, _, _ := strings.Cut(gate, "=")

@@ -3,11 +3,11 @@ package e2e
 import (
 	"testing"
 
-	"capacityv2.internal/scripts/gates"
+	"capacityv2.internal/scripts/workspace"
 )
 
 func TestTargets(t *testing.T) {
-	list := gates.List{Gates: []gates.Gate{
+	list := workspace.Gates{Gates: []workspace.Gate{
 		{Name: "Ours", Ours: true, Enabled: true}, {Name: "Needed", Enabled: true}, {Name: "Other"},
 	}}
 	for target, want := range map[string]string{

@@ -76,7 +76,7 @@ func fakeWorkspace(t *testing.T) workspace.Workspace {
 	t.Helper()
 	root := t.TempDir()
 	ws := workspace.Workspace{Root: root, Work: filepath.Join(root, "_work")}
-	write(t, ws.Gates(), "gates: []\n")
+	write(t, filepath.Join(root, workspace.GatesFile), "gates: []\n")
 	addKubernetes(t, ws)
 
 	spec := addProject(t, ws, "csi-spec", "github.com/container-storage-interface/spec", "v1.13.0")

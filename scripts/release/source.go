@@ -86,7 +86,7 @@ func packSeries(ctx context.Context, ws workspace.Workspace, v Version, out stri
 			return err
 		}
 	}
-	err = errors.Join(t.AddOptional(top, ws.Root, []string{"feature-gates.yaml", "LICENSE"}),
+	err = errors.Join(t.AddOptional(top, ws.Root, []string{workspace.GatesFile, "LICENSE"}),
 		t.AddFiles(path.Join(top, "patches"), filepath.Dir(ws.Revision()), []string{filepath.Base(ws.Revision())}))
 	if err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/e2e"
-	"capacityv2.internal/scripts/gates"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/workspace"
@@ -23,7 +22,7 @@ var stockPrograms = []string{"kube-apiserver", "kube-controller-manager", "kube-
 // prepareSpecs sets the options of a cluster for a target, and returns what is to be done
 // before the cluster starts: specs run programs and images of their own.
 func (a *App) prepareSpecs(target string, o *cluster.Options) ([]progress.Task, error) {
-	list, err := gates.Read(a.WS.Gates())
+	list, err := a.WS.Gates()
 	if err != nil {
 		return nil, err
 	}

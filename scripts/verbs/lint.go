@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/files"
-	"capacityv2.internal/scripts/gates"
 	"capacityv2.internal/scripts/overrides"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
@@ -57,7 +56,7 @@ func (a *App) lintSeries(context.Context, *progress.Step) error {
 			return fmt.Errorf("%s: %w", p.Name, err)
 		}
 	}
-	if _, err := gates.Read(a.WS.Gates()); err != nil {
+	if _, err := a.WS.Gates(); err != nil {
 		return err
 	}
 	return a.overridesList(overrides.CheckList)

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/mod/module"
 
 	"capacityv2.internal/scripts/base"
-	"capacityv2.internal/scripts/gates"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
@@ -123,7 +122,7 @@ func (ro rebaseOptions) check(ctx context.Context, pinned string) error {
 // takenNames tells which names and numbers of ours the base in dir has.
 func (a *App) takenNames(p workspace.Project, dir string) progress.Task {
 	return progress.Task{Name: "names and numbers that upstream took", Do: func(ctx context.Context, s *progress.Step) error {
-		list, err := gates.Read(a.WS.Gates())
+		list, err := a.WS.Gates()
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/cluster"
-	"capacityv2.internal/scripts/gates"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/toolchain"
@@ -43,7 +42,7 @@ func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, f
 		return err
 	}
 	if options.Gates == "" {
-		list, err := gates.Read(a.WS.Gates())
+		list, err := a.WS.Gates()
 		if err != nil {
 			return err
 		}

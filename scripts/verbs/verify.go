@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/base"
-	"capacityv2.internal/scripts/gates"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/series"
@@ -50,7 +49,7 @@ func (a *App) roundTrip(ctx context.Context, p workspace.Project, s *progress.St
 }
 
 func (a *App) verifyGates(ctx context.Context, s *progress.Step) error {
-	list, err := gates.Read(a.WS.Gates())
+	list, err := a.WS.Gates()
 	if err != nil {
 		return err
 	}

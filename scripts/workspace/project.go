@@ -1,15 +1,15 @@
 package workspace
 
 import (
+	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/progress"
 )
 
@@ -97,15 +97,15 @@ func (w Workspace) Projects() ([]Project, error) {
 func (w Workspace) Project(name string) (Project, error) {
 	p := Project{Name: name, ws: w}
 	path := filepath.Join(p.Series(), ProjectFile)
-	b, err := os.ReadFile(path)
-	if err != nil || name == "" {
+	err := files.ReadYAML(path, &p)
+	if errors.Is(err, fs.ErrNotExist) {
 		known, _ := filepath.Glob(filepath.Join(w.Root, "patches", "*", ProjectFile))
 		for i, k := range known {
 			known[i] = filepath.Base(filepath.Dir(k))
 		}
 		return p, progress.Refuse(fmt.Sprintf("unknown project %q", name), "one of "+strings.Join(known, ", "), "the same command with PROJECT="+Kubernetes)
 	}
-	if err := yaml.UnmarshalStrict(b, &p); err != nil || p.Title == "" || p.Module == "" {
+	if err != nil || p.Title == "" || p.Module == "" {
 		return p, progress.Refuse(fmt.Sprintf("%s: %v", path, err), "title and module of the project", "git checkout -- "+path)
 	}
 	return p, nil

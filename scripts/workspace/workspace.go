@@ -1,5 +1,5 @@
-// Package workspace knows where things are: what is ours in the repository, and
-// what the tooling makes in the one git-ignored work folder.
+// Package workspace knows what the repository says of itself, and where things are: the projects,
+// the feature gates, and what the tooling makes in the one git-ignored work folder.
 package workspace
 
 import (
@@ -17,7 +17,7 @@ type Workspace struct {
 	Work string
 }
 
-// Find returns the workspace that holds dir, by its feature-gates.yaml. The
+// Find returns the workspace that holds dir, by its [GatesFile]. The
 // work folder is Root/_work; go.work names it, so it cannot be moved.
 func Find(dir string) (Workspace, error) {
 	abs, err := filepath.Abs(dir)
@@ -25,13 +25,13 @@ func Find(dir string) (Workspace, error) {
 		return Workspace{}, err
 	}
 	for d := abs; ; d = filepath.Dir(d) {
-		if isFile(filepath.Join(d, "feature-gates.yaml")) && isFile(filepath.Join(d, "go.work")) {
+		if isFile(filepath.Join(d, GatesFile)) && isFile(filepath.Join(d, GoWork)) {
 			return Workspace{Root: d, Work: filepath.Join(d, "_work")}, nil
 		}
 		if d == filepath.Dir(d) {
 			return Workspace{}, progress.Refuse(
 				"no checkout of this repository at or above "+abs,
-				"a folder with feature-gates.yaml and go.work",
+				"a folder with "+GatesFile+" and "+GoWork,
 				"the same command from inside the checkout")
 		}
 	}
@@ -47,9 +47,6 @@ func (w Workspace) Series() string { return w.kubernetes().Series() }
 
 // Revision is the file that counts the releases of all series on one base.
 func (w Workspace) Revision() string { return filepath.Join(w.Root, "patches", "REVISION") }
-
-// Gates is our list of feature gates.
-func (w Workspace) Gates() string { return filepath.Join(w.Root, "feature-gates.yaml") }
 
 // Pin is the folder of a module that pins the versions of one tool or source.
 func (w Workspace) Pin(name string) string {

@@ -1,19 +1,22 @@
-// Package gates reads feature-gates.yaml, and compares it with the gates of the tree.
-package gates
+package workspace
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
 )
+
+// GatesFile is our list of feature gates.
+const GatesFile = "feature-gates.yaml"
 
 // Gate is one feature gate.
 type Gate struct {
@@ -26,25 +29,22 @@ type Gate struct {
 	Why     string `json:"why"`
 }
 
-// List is the content of feature-gates.yaml.
-type List struct {
+// Gates are the content of [GatesFile].
+type Gates struct {
 	Gates []Gate `json:"gates"`
 }
 
-// Read reads the file at path.
-func Read(path string) (l List, err error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return l, err
+// Gates reads the file. It refuses one that enables nothing.
+func (w Workspace) Gates() (g Gates, err error) {
+	path := filepath.Join(w.Root, GatesFile)
+	if err = files.ReadYAML(path, &g); err != nil || g.Enabled() == "" {
+		err = progress.Refuse(fmt.Sprintf("%s enables %q, error: %v", path, g.Enabled(), err), "a list of gates as its header describes", "git checkout -- "+path)
 	}
-	if err = yaml.UnmarshalStrict(b, &l); err != nil || l.Enabled() == "" {
-		return l, progress.Refuse(fmt.Sprintf("%s enables %q, error: %v", path, l.Enabled(), err), "a list of gates as its header describes", "git checkout -- "+path)
-	}
-	return l, nil
+	return g, err
 }
 
 // Enabled returns the gates that are turned on, in the form of the components' --feature-gates flag.
-func (l List) Enabled() string {
+func (l Gates) Enabled() string {
 	var on []string
 	for _, g := range l.Gates {
 		if g.Enabled {
@@ -55,7 +55,7 @@ func (l List) Enabled() string {
 }
 
 // Ours returns the names of the gates that the series adds.
-func (l List) Ours() (names []string) {
+func (l Gates) Ours() (names []string) {
 	for _, g := range l.Gates {
 		if g.Ours {
 			names = append(names, g.Name)
@@ -94,7 +94,7 @@ func readKnown(ctx context.Context, tree gitrepo.Repo, commit string) (map[strin
 }
 
 // Check compares the list with the gates of the tree at HEAD, and those of ours with what it has beyond the base.
-func (l List) Check(ctx context.Context, tree gitrepo.Repo, base string) error {
+func (l Gates) Check(ctx context.Context, tree gitrepo.Repo, base string) error {
 	before, err := readKnown(ctx, tree, base)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (l List) Check(ctx context.Context, tree gitrepo.Repo, base string) error {
 	}
 	var errs []error
 	bad := func(found, expected string) {
-		errs = append(errs, progress.Refuse(found, expected, "edit feature-gates.yaml"))
+		errs = append(errs, progress.Refuse(found, expected, "edit "+GatesFile))
 	}
 	for _, g := range l.Gates {
 		got, ok := after[g.Name]

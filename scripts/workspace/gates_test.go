@@ -1,4 +1,4 @@
-package gates
+package workspace
 
 import (
 	"os"
@@ -10,27 +10,27 @@ import (
 	"capacityv2.internal/scripts/progress"
 )
 
-const list = `gates:
+const gateList = `gates:
 - {name: CSIStorageCapacityV2, stage: Alpha, since: "1.37", default: false, ours: true, enabled: true, why: a test}
 - {name: Other, stage: Beta, since: "1.36", default: true, ours: false, enabled: false, why: a test}
 `
 
-func read(t *testing.T, content string) (List, error) {
+func readGates(t *testing.T, content string) (Gates, error) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "feature-gates.yaml")
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, GatesFile), []byte(content), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return Read(path)
+	return Workspace{Root: root}.Gates()
 }
 
-func TestRead(t *testing.T) {
-	l, err := read(t, list)
+func TestGates(t *testing.T) {
+	l, err := readGates(t, gateList)
 	if got, want := l.Enabled(), "CSIStorageCapacityV2=true"; err != nil || got != want {
 		t.Errorf("Enabled() = %q, want %q; error %v", got, want, err)
 	}
-	for name, content := range map[string]string{"unknown key": strings.Replace(list, "why:", "because:", 1), "no gates": "gates: []\n"} {
-		if _, err := read(t, content); !progress.IsRefusal(err) {
+	for name, content := range map[string]string{"unknown key": strings.Replace(gateList, "why:", "because:", 1), "no gates": "gates: []\n"} {
+		if _, err := readGates(t, content); !progress.IsRefusal(err) {
 			t.Errorf("%s: %v, want a refusal", name, err)
 		}
 	}
@@ -50,20 +50,20 @@ const added = `- name: CSIStorageCapacityV2
   - {default: false, lockToDefault: false, preRelease: Alpha, version: "1.37"}
 `
 
-func TestCheck(t *testing.T) {
+func TestCheckGates(t *testing.T) {
 	for name, c := range map[string]struct{ list, tree, want string }{
-		"as listed":       {list, stock + added, ""},
-		"another default": {list, stock + strings.Replace(added, "default: false", "default: true", 1), "CSIStorageCapacityV2: Alpha since 1.37, default false"},
-		"another stage":   {list, strings.Replace(stock, "Beta", "GA", 1) + added, "GA since 1.36, default true"},
-		"another version": {list, strings.Replace(stock, `"1.36"`, `"1.35"`, 1) + added, "Beta since 1.35, default true"},
-		"a gate too many": {list, stock + added + strings.Replace(added, "CSI", "Extra", 1), "lacks ExtraStorageCapacityV2"},
-		"a gate too few":  {list, stock, "that CSIStorageCapacityV2 is ours: true"},
-		"not ours":        {strings.Replace(list, "ours: false", "ours: true", 1), stock + added, "that Other is ours: true"},
-		"ours":            {strings.Replace(list, "ours: true", "ours: false", 1), stock + added, "that CSIStorageCapacityV2 is ours: false"},
-		"no gate":         {strings.Replace(list, "Other", "Unknown", 1), stock + added, "that Unknown is ours: false"},
+		"as listed":       {gateList, stock + added, ""},
+		"another default": {gateList, stock + strings.Replace(added, "default: false", "default: true", 1), "CSIStorageCapacityV2: Alpha since 1.37, default false"},
+		"another stage":   {gateList, strings.Replace(stock, "Beta", "GA", 1) + added, "GA since 1.36, default true"},
+		"another version": {gateList, strings.Replace(stock, `"1.36"`, `"1.35"`, 1) + added, "Beta since 1.35, default true"},
+		"a gate too many": {gateList, stock + added + strings.Replace(added, "CSI", "Extra", 1), "lacks ExtraStorageCapacityV2"},
+		"a gate too few":  {gateList, stock, "that CSIStorageCapacityV2 is ours: true"},
+		"not ours":        {strings.Replace(gateList, "ours: false", "ours: true", 1), stock + added, "that Other is ours: true"},
+		"ours":            {strings.Replace(gateList, "ours: true", "ours: false", 1), stock + added, "that CSIStorageCapacityV2 is ours: false"},
+		"no gate":         {strings.Replace(gateList, "Other", "Unknown", 1), stock + added, "that Unknown is ours: false"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, err := read(t, c.list)
+			l, err := readGates(t, c.list)
 			if err != nil {
 				t.Fatal(err)
 			}
