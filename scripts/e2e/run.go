@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"capacityv2.internal/scripts/progress"
-	"capacityv2.internal/scripts/prove"
 	"capacityv2.internal/scripts/run"
+	"capacityv2.internal/scripts/suites"
 	"capacityv2.internal/scripts/toolchain"
 )
 
@@ -31,7 +31,7 @@ type Run struct {
 	Kubeconfig, Kubectl string
 	Target              string
 	// Without is what ours do without the change.
-	Without prove.Expectations
+	Without suites.Expectations
 	// Focus is for the names of the specs to run, slow ones too; nil: all.
 	Focus *regexp.Regexp
 	// All is whether all selected specs run, and not only the quick ones.
@@ -108,8 +108,8 @@ func (r *Run) choose(ctx context.Context, s *progress.Step) (err error) {
 }
 
 // groups are what is expected of our specs without the change.
-func (r *Run) groups() []prove.Group {
-	var groups []prove.Group
+func (r *Run) groups() []suites.Group {
+	var groups []suites.Group
 	for _, suite := range r.Without.Suites {
 		groups = append(groups, suite.Groups...)
 	}
@@ -127,8 +127,8 @@ func (r *Run) chosen(ours bool) []string {
 		return names
 	}
 	return slices.DeleteFunc(names, func(name string) bool {
-		return slices.ContainsFunc(r.groups(), func(g prove.Group) bool {
-			return g.On(r.Target) == prove.NotRun && slices.Contains(g.Tests, Short(name))
+		return slices.ContainsFunc(r.groups(), func(g suites.Group) bool {
+			return g.On(r.Target) == suites.NotRun && slices.Contains(g.Tests, Short(name))
 		})
 	})
 }
@@ -183,7 +183,7 @@ func (r *Run) compare(chosen []string, results []Result) []string {
 	for _, result := range results {
 		outcomes.Tests[Short(result.Name)] = result.Outcome
 	}
-	suite := prove.Suite{Groups: r.groups()}
+	suite := suites.Suite{Groups: r.groups()}
 	for i, g := range suite.Groups {
 		suite.Groups[i].Tests = slices.DeleteFunc(slices.Clone(g.Tests), func(test string) bool {
 			named := func(name string) bool { return Short(name) == test }

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"capacityv2.internal/scripts/progress"
-	"capacityv2.internal/scripts/prove"
+	"capacityv2.internal/scripts/suites"
 	"capacityv2.internal/scripts/toolchain"
 )
 
@@ -19,9 +19,9 @@ import (
 func sampleRun(target string, all bool, focus *regexp.Regexp) *Run {
 	return &Run{
 		Target: target, All: all, Focus: focus,
-		Without: prove.Expectations{Suites: []prove.Suite{{Groups: []prove.Group{
-			{Tests: []string{"A", "B"}, GateOff: prove.Fails, Stock: prove.Fails},
-			{Tests: []string{"C"}, GateOff: prove.NotRun, Stock: prove.Fails, Why: "why"},
+		Without: suites.Expectations{Suites: []suites.Suite{{Groups: []suites.Group{
+			{Tests: []string{"A", "B"}, GateOff: suites.Fails, Stock: suites.Fails},
+			{Tests: []string{"C"}, GateOff: suites.NotRun, Stock: suites.Fails, Why: "why"},
 		}}}},
 		all: []string{"A [Ours]", "B [Ours]", "C [Ours]", "quick", "slow"},
 		selection: Selection{Groups: []Group{

@@ -5,11 +5,11 @@ import (
 	"strings"
 
 	"capacityv2.internal/scripts/progress"
-	"capacityv2.internal/scripts/prove"
+	"capacityv2.internal/scripts/suites"
 	"capacityv2.internal/scripts/workspace"
 )
 
-// GateOn is the target with the change; prove.Targets are those without.
+// GateOn is the target with the change; suites.Targets are those without.
 const (
 	GateOn  = "gate-on"
 	GateOff = "gate-off"
@@ -17,7 +17,7 @@ const (
 )
 
 // Targets are the clusters that specs run on.
-var Targets = append([]string{GateOn}, prove.Targets...)
+var Targets = append([]string{GateOn}, suites.Targets...)
 
 // Target returns the target with a name, which may be empty.
 func Target(name string) (string, error) {

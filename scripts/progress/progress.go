@@ -68,10 +68,19 @@ func (s *Step) Sayf(format string, args ...any) {
 	fmt.Fprintf(s.Log, "# "+format+"\n", args...)
 }
 
-// Beside creates a log beside that of the step, for work that runs side by side with
-// other work of the same step. The caller closes it.
-func (s *Step) Beside(name string) (*os.File, error) {
-	return os.Create(strings.TrimSuffix(s.LogPath, ".log") + "-" + name + ".log")
+// Beside does something with a log beside that of the step, for work that runs side by side with
+// other work of the same step. An error says what it is of, and names the log.
+func (s *Step) Beside(name, of string, do func(log io.Writer) error) error {
+	log, err := os.Create(strings.TrimSuffix(s.LogPath, ".log") + "-" + name + ".log")
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	fmt.Fprintf(s.Log, "# %s: see %s\n", of, log.Name())
+	if err := do(log); err != nil {
+		return fmt.Errorf("%s: %w (log: %s)", of, err, log.Name())
+	}
+	return nil
 }
 
 var unsafeInName = regexp.MustCompile(`[^a-z0-9.+]+`)

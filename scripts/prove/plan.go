@@ -1,5 +1,5 @@
-// Package prove says what has to fail without what: a test without the patch that it proves, and our black-box
-// tests with the feature gate off and on the stock server.
+// Package prove shows what each patch claims: with those before it, the tree builds and passes its tests, and without
+// it, the test that it names fails.
 package prove
 
 import (

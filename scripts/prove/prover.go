@@ -1,7 +1,6 @@
 package prove
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -111,11 +110,7 @@ func isTest(path string) bool {
 }
 
 func (p *prover) test(ctx context.Context, c Case, s *progress.Step) (toolchain.TestResult, error) {
-	var raw bytes.Buffer
-	if err := toolchain.UnitTestJSON(ctx, p.dir, s.Log, &raw, "./"+c.Package, "-timeout", "10m", "-run", toolchain.RunPattern(c.Test)); err != nil {
-		return toolchain.TestResult{}, err
-	}
-	return toolchain.ReadTestResult(&raw)
+	return toolchain.UnitTestOne(ctx, p.dir, s.Log, "./"+c.Package, "-timeout", "10m", "-run", toolchain.RunPattern(c.Test))
 }
 
 // addedBy returns the subject of the patch that adds the test of a case, or "".

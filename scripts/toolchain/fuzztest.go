@@ -44,17 +44,17 @@ func UnitTest(ctx context.Context, dir string, log, out io.Writer, args []string
 	return nil
 }
 
-// UnitTestJSON is [TestJSON] for one package, compiled as [UnitTest] does.
-func UnitTestJSON(ctx context.Context, dir string, log, raw io.Writer, pkg string, args ...string) error {
+// UnitTestOne is [TestOne] for a package that is compiled as [UnitTest] does.
+func UnitTestOne(ctx context.Context, dir string, log io.Writer, pkg string, args ...string) (TestResult, error) {
 	_, fuzzing, err := listFuzzing(ctx, dir, log, []string{pkg})
 	if err != nil {
-		return err
+		return TestResult{}, err
 	}
 	tags := Tags
 	if len(fuzzing) > 0 {
 		tags = fuzzTags
 	}
-	return testJSON(ctx, dir, nil, log, raw, tags, append(args, pkg))
+	return testOne(ctx, dir, nil, log, tags, append(args, pkg))
 }
 
 // listFuzzing lists the packages that match patterns, and among them separately

@@ -1,12 +1,13 @@
 package toolchain
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"time"
 
@@ -65,20 +66,20 @@ func (r TestResult) Failures() []string {
 	return names
 }
 
-// TestJSON is [Test] with -json: raw gets the events, which [ReadTestResults]
-// reads, and so does log. Tests that fail are no error: their results say so.
-func TestJSON(ctx context.Context, dir string, env []string, log, raw io.Writer, args ...string) error {
-	return testJSON(ctx, dir, env, log, raw, Tags, args)
+// TestOne is [Test] for one package, and returns what its tests did. Tests that fail are no error.
+func TestOne(ctx context.Context, dir string, env []string, log io.Writer, args ...string) (TestResult, error) {
+	return testOne(ctx, dir, env, log, Tags, args)
 }
 
-func testJSON(ctx context.Context, dir string, env []string, log, raw io.Writer, tags string, args []string) error {
+func testOne(ctx context.Context, dir string, env []string, log io.Writer, tags string, args []string) (TestResult, error) {
+	var events bytes.Buffer
 	err := run.Cmd{
 		Dir: dir, Env: append(Eager(), env...), Log: log, Name: "go", Args: append([]string{"test", NoVet, "-tags", tags, "-json"}, args...),
-	}.Stream(ctx, io.MultiWriter(log, raw))
-	if ctx.Err() == nil && run.ExitCode(err) == 1 {
-		return nil
+	}.Stream(ctx, io.MultiWriter(log, &events))
+	if ctx.Err() != nil || err != nil && run.ExitCode(err) != 1 {
+		return TestResult{}, err
 	}
-	return err
+	return ReadTestResult(&events)
 }
 
 // event is a line of go test -json (see go doc test2json).
@@ -89,50 +90,34 @@ type event struct {
 
 // ReadTestResult reads the output of go test -json for one package.
 func ReadTestResult(r io.Reader) (TestResult, error) {
-	results, err := ReadTestResults(r)
-	if err != nil {
-		return TestResult{}, err
-	}
-	if len(results) != 1 {
-		return TestResult{}, fmt.Errorf("output of go test -json: results of %d packages, want one", len(results))
-	}
-	return slices.Collect(maps.Values(results))[0], nil
-}
-
-// ReadTestResults reads the output of go test -json: results by import path.
-func ReadTestResults(r io.Reader) (map[string]TestResult, error) {
-	results := map[string]TestResult{}
+	result, pkg := TestResult{Tests: map[string]Outcome{}, Package: Unfinished}, ""
 	for d := json.NewDecoder(r); ; {
 		var e event
 		if err := d.Decode(&e); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return nil, fmt.Errorf("output of go test -json: %w", err)
+			return result, fmt.Errorf("output of go test -json: %w", err)
 		}
 		if e.Package == "" {
 			continue // of the compiler
 		}
-		res, ok := results[e.Package]
-		if !ok {
-			res = TestResult{Tests: map[string]Outcome{}, Package: Unfinished}
+		if pkg = cmp.Or(pkg, e.Package); e.Package != pkg {
+			return result, fmt.Errorf("output of go test -json: results of %s and %s, want one package", pkg, e.Package)
 		}
 		switch e.Action {
 		case "run":
-			res.Tests[e.Test] = Unfinished
+			result.Tests[e.Test] = Unfinished
 		case "pass", "fail", "skip":
 			if e.Test != "" {
-				res.Tests[e.Test] = Outcome(e.Action)
+				result.Tests[e.Test] = Outcome(e.Action)
 				break
 			}
-			res.Package, res.BuildFailed = Outcome(e.Action), e.FailedBuild != ""
-			res.Took = time.Duration(e.Elapsed * float64(time.Second))
-		}
-		results[e.Package] = res
-	}
-	for pkg, res := range results {
-		if res.Package == Unfinished {
-			return nil, fmt.Errorf("output of go test -json: it ends before %s does", pkg)
+			result.Package, result.BuildFailed = Outcome(e.Action), e.FailedBuild != ""
+			result.Took = time.Duration(e.Elapsed * float64(time.Second))
 		}
 	}
-	return results, nil
+	if result.Package == Unfinished {
+		return result, fmt.Errorf("output of go test -json: it ends before the package %q does", pkg)
+	}
+	return result, nil
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/keptests"
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/suites"
 )
 
 // kepTests checks that the tests of docs/kep-tests.yaml are there, those of a tree only if there is one.
@@ -15,7 +15,7 @@ import (
 func (a *App) kepTests(section func(path, by, content string) error) func(context.Context, *progress.Step) error {
 	return func(_ context.Context, s *progress.Step) error {
 		docs := filepath.Join(a.WS.Root, "docs")
-		entries, err := keptests.Read(filepath.Join(docs, "kep-tests.yaml"))
+		tests, err := suites.ReadKEPTests(filepath.Join(docs, "kep-tests.yaml"))
 		if err != nil {
 			return err
 		}
@@ -30,9 +30,9 @@ func (a *App) kepTests(section func(path, by, content string) error) func(contex
 				s.Sayf("tests of %s need its tree (make apply): left out", p.Title)
 			}
 		}
-		if missing := keptests.Missing(entries, roots); len(missing) > 0 {
+		if missing := tests.Missing(roots); len(missing) > 0 {
 			return progress.Refuse("docs/kep-tests.yaml names tests that are not there:\n    "+strings.Join(missing, "\n    "), "folder:TestX/sub, or folder: the text of a spec", "edit the list")
 		}
-		return section(filepath.Join(docs, "kep.md"), "make export", keptests.Table(entries))
+		return section(filepath.Join(docs, "kep.md"), "make export", tests.Table())
 	}
 }

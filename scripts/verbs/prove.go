@@ -11,6 +11,7 @@ import (
 	"capacityv2.internal/scripts/e2e"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/prove"
+	"capacityv2.internal/scripts/suites"
 )
 
 func proveCommand(a *App) *cobra.Command {
@@ -49,7 +50,7 @@ func (a *App) Prove(ctx context.Context, o prove.Options) error {
 
 // failsWithout runs the integration tests of matching folders (nil: all) with the gate off and on the stock server.
 func (a *App) failsWithout(ctx context.Context, folder *regexp.Regexp) error {
-	without, err := prove.NewWithout(a.integrationTests(), a.integrationEnv(), folder)
+	without, err := suites.NewWithout(a.integrationTests(), a.integrationEnv(), folder)
 	if err != nil {
 		return err
 	}
@@ -60,8 +61,8 @@ func (a *App) failsWithout(ctx context.Context, folder *regexp.Regexp) error {
 func (a *App) integrationTests() string { return filepath.Join(a.WS.Root, "test-integration") }
 
 // specExpectations is the list of what our end-to-end specs do without the change.
-func (a *App) specExpectations() (prove.Expectations, error) {
-	return prove.ReadList(filepath.Join(a.WS.Root, "test-e2e"))
+func (a *App) specExpectations() (suites.Expectations, error) {
+	return suites.ReadList(filepath.Join(a.WS.Root, "test-e2e"))
 }
 
 // specSuite is the folder of the end-to-end test program.
@@ -75,5 +76,5 @@ func (a *App) lintWithout(context.Context, *progress.Step) error {
 	if _, err := e2e.ReadSelection(a.specSuite()); err != nil {
 		return err
 	}
-	return prove.LintList(a.integrationTests())
+	return suites.LintList(a.integrationTests())
 }

@@ -15,9 +15,9 @@ import (
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
+	"capacityv2.internal/scripts/suites"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/tools"
-	"capacityv2.internal/scripts/upstreamsuites"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -136,9 +136,9 @@ func (a *App) testIntegration(ctx context.Context, s *progress.Step) error {
 	var upstream error
 	var group sync.WaitGroup
 	group.Go(func() {
-		var results []upstreamsuites.Result
-		if results, upstream = a.suiteRunner(1).Run(ctx, upstreamsuites.Quick, s); upstream == nil {
-			upstream = upstreamsuites.Check(results)
+		var results suites.UpstreamResults
+		if results, upstream = a.suiteRunner(1).Run(ctx, suites.Quick, s); upstream == nil {
+			upstream = results.Check()
 		}
 	})
 	ours := toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), a.integrationEnv(), s.Log, s.Out,

@@ -10,13 +10,13 @@ import (
 	"regexp"
 
 	"capacityv2.internal/scripts/progress"
-	"capacityv2.internal/scripts/upstreamsuites"
+	"capacityv2.internal/scripts/suites"
 )
 
 // upstreamSuites runs those of upstream's suites whose folder matches (nil: all), with the gate
 // off and on. A test that fails is an error.
 func (a *App) upstreamSuites(ctx context.Context, folder *regexp.Regexp) error {
-	selected, err := upstreamsuites.Select(cmp.Or(folder, everything))
+	selected, err := suites.SelectUpstream(cmp.Or(folder, everything))
 	if err != nil {
 		return err
 	}
@@ -30,13 +30,13 @@ func (a *App) upstreamSuites(ctx context.Context, folder *regexp.Regexp) error {
 			if err != nil {
 				return err
 			}
-			return errors.Join(a.keepResult("upstream-suites.md", upstreamsuites.Table(results)), upstreamsuites.Check(results))
+			return errors.Join(a.keepResult("upstream-suites.md", results.Table()), results.Check())
 		}},
 	)...)
 }
 
-func (a *App) suiteRunner(workers int) upstreamsuites.Runner {
-	return upstreamsuites.Runner{Tree: a.WS.Tree(), Env: []string{a.binPath()}, Workers: workers}
+func (a *App) suiteRunner(workers int) suites.UpstreamRunner {
+	return suites.UpstreamRunner{Tree: a.WS.Tree(), Env: []string{a.binPath()}, Workers: workers}
 }
 
 // keepResult prints a table, and leaves it in a file for CI.

@@ -3,7 +3,6 @@ package verbs
 import (
 	"context"
 	"errors"
-	"io"
 	"path/filepath"
 	"slices"
 
@@ -12,9 +11,9 @@ import (
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/prove"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
-	"capacityv2.internal/scripts/verify"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -34,7 +33,9 @@ func (a *App) Verify(ctx context.Context) error {
 	return a.do(ctx, "verify", slices.Concat([]progress.Task{{Name: "patch series and feature gates", Do: a.lintSeries}}, a.apply(
 		a.each("round trip and tree lock", "", a.roundTrip),
 		progress.Task{Name: "Go version and feature gates against the tree", Do: a.verifyGates},
-		a.each("each prefix builds and passes the tests it touches", "", a.verifyPrefixes),
+		a.each("each prefix builds and passes the tests it touches", "", func(ctx context.Context, p workspace.Project, s *progress.Step) error {
+			return prove.Prefixes(ctx, a.WS, p, s)
+		}),
 	), generate, []progress.Task{{Name: "generated code is up to date", Do: func(context.Context, *progress.Step) error {
 		var errs []error
 		for _, run := range runs {
@@ -57,43 +58,4 @@ func (a *App) verifyGates(ctx context.Context, s *progress.Step) error {
 		return err
 	}
 	return list.Check(ctx, a.tree(s.Log), base.Ref)
-}
-
-// verifyPrefixes builds and tests, after each patch, the packages that it touches.
-func (a *App) verifyPrefixes(ctx context.Context, p workspace.Project, s *progress.Step) error {
-	s.Sayf("%s", p.Title)
-	o := verify.Options{Dir: p.Tree() + "-prefix", Record: filepath.Join(a.WS.Work, "verified"), TestArgs: p.TestArgs}
-	var err error
-	if o.Inputs, err = a.verifyInputs(ctx, p, s.Log); err != nil {
-		return err
-	}
-	return verify.Prefixes(ctx, gitrepo.Open(p.Tree(), s.Log), o, s)
-}
-
-// verifyInputs are what a project compiles against, besides its own tree: the trees of
-// the others, and the go.work that says so.
-func (a *App) verifyInputs(ctx context.Context, p workspace.Project, log io.Writer) ([]string, error) {
-	if p.Staging {
-		return nil, nil // Kubernetes compiles against itself
-	}
-	projects, err := a.WS.Projects()
-	if err != nil {
-		return nil, err
-	}
-	var inputs []string
-	for _, other := range projects {
-		if other.Name == p.Name {
-			continue
-		}
-		tree, err := gitrepo.Open(other.Tree(), log).Tree(ctx, "HEAD")
-		if err != nil {
-			return nil, err
-		}
-		inputs = append(inputs, tree)
-	}
-	hash, err := workspace.HashGoWork(p.Series())
-	if err != nil {
-		return nil, err
-	}
-	return append(inputs, hash), nil
 }

@@ -1,4 +1,4 @@
-package keptests
+package suites
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-const sample = `
+const kepSample = `
 - {kep: "a | b is scheduled", section: e2e, test: "test-e2e/a: should run a pod"}
 - kep: TestPack
   section: unit
@@ -16,11 +16,11 @@ const sample = `
 - {kep: rollback, section: integration, why: it is tested upstream}
 `
 
-func read(t *testing.T, content string) ([]Entry, error) {
+func readKEP(t *testing.T, content string) (KEPTests, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kep-tests.yaml")
 	write(t, path, content)
-	return Read(path)
+	return ReadKEPTests(path)
 }
 
 func write(t *testing.T, path, content string) {
@@ -33,8 +33,8 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-func TestRead(t *testing.T) {
-	if entries, err := read(t, sample); err != nil || len(entries) != 3 || len(entries[0].Test) != 1 || len(entries[1].Test) != 2 {
+func TestReadKEPTests(t *testing.T) {
+	if entries, err := readKEP(t, kepSample); err != nil || len(entries) != 3 || len(entries[0].Test) != 1 || len(entries[1].Test) != 2 {
 		t.Errorf("got %+v, error %v", entries, err)
 	}
 	for name, replace := range map[string][2]string{
@@ -44,18 +44,18 @@ func TestRead(t *testing.T) {
 		"an unknown field":   {"why:", "because:"},
 		"no list":            {"[kubernetes", "{kubernetes"},
 	} {
-		changed := strings.Replace(sample, replace[0], replace[1], 1)
-		if changed == sample {
+		changed := strings.Replace(kepSample, replace[0], replace[1], 1)
+		if changed == kepSample {
 			t.Fatalf("%s: the sample lacks %q", name, replace[0])
 		}
-		if _, err := read(t, changed); err == nil {
+		if _, err := readKEP(t, changed); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
 }
 
-func TestTable(t *testing.T) {
-	entries, err := read(t, sample)
+func TestKEPTable(t *testing.T) {
+	entries, err := readKEP(t, kepSample)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,12 +65,12 @@ func TestTable(t *testing.T) {
 | unit | TestPack | ` + "`kubernetes/pkg/a:TestPack/two_volumes`, `kubernetes/pkg/a:TestPack/one volume`" + ` |  |
 | integration | rollback |  | it is tested upstream |
 `
-	if got := Table(entries); got != want {
+	if got := entries.Table(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
-func TestMissing(t *testing.T) {
+func TestMissingKEPTests(t *testing.T) {
 	tree, ours := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(tree, "pkg/a/a_test.go"), "package a\n\nfunc TestPack(t *testing.T) {\n\tt.Run(\"two volumes\", nil)\n}\n\nfunc FuzzPack(f *testing.F) {}\n")
 	write(t, filepath.Join(tree, "pkg/a/b_test.go"), "package a\n\nfunc TestOther(t *testing.T) {}\n")
@@ -95,7 +95,7 @@ func TestMissing(t *testing.T) {
 		"no spec":                     {"test-e2e/a: should run pods", false},
 		"a tree that is not there":    {"csi-spec/lib:TestA", true},
 	} {
-		missing := Missing([]Entry{{Test: Tests{c.test}}}, map[string]string{"kubernetes": tree, "test-e2e": ours, "csi-spec": ""})
+		missing := (KEPTests{{Test: Tests{c.test}}}).Missing(map[string]string{"kubernetes": tree, "test-e2e": ours, "csi-spec": ""})
 		if want := map[bool][]string{true: nil, false: {c.test}}[c.found]; !slices.Equal(missing, want) {
 			t.Errorf("%s: %q missing, want %q", name, missing, want)
 		}

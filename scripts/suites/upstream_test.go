@@ -1,4 +1,4 @@
-package upstreamsuites
+package suites
 
 import (
 	"context"
@@ -16,15 +16,15 @@ import (
 	"capacityv2.internal/scripts/toolchain"
 )
 
-func TestSelect(t *testing.T) {
-	got, err := Select(regexp.MustCompile("^scheduler/(queueing|bind)$|^controlplane"))
+func TestSelectUpstream(t *testing.T) {
+	got, err := SelectUpstream(regexp.MustCompile("^scheduler/(queueing|bind)$|^controlplane"))
 	if err != nil || len(got) != 3 || !got[0].Alone || got[1].Folder != "scheduler/bind" || got[2].Folder != "scheduler/queueing" {
 		t.Errorf("got %v, error %v", got, err)
 	}
-	if got, err := Select(regexp.MustCompile("renamed")); err == nil || !strings.Contains(err.Error(), "one of: apiserver, ") {
+	if got, err := SelectUpstream(regexp.MustCompile("renamed")); err == nil || !strings.Contains(err.Error(), "one of: apiserver, ") {
 		t.Errorf("no suite matches: got %v, error %v", got, err)
 	}
-	all, err := Select(regexp.MustCompile(""))
+	all, err := SelectUpstream(regexp.MustCompile(""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestSelect(t *testing.T) {
 
 func TestSwitchOn(t *testing.T) {
 	tree := t.TempDir()
-	suite := Suite{Folder: "x"}
+	suite := Upstream{Folder: "x"}
 	dir := filepath.Join(tree, suite.pkg())
 	for name, content := range map[string]string{filepath.Join(tree, "go.mod"): "module x\n\ngo 1.26\n", filepath.Join(dir, "x_test.go"): "package x\n"} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(content), 0o644)); err != nil {
@@ -62,6 +62,15 @@ func TestSwitchOn(t *testing.T) {
 	}
 }
 
+// readUpstream reads what go test -json prints of a suite.
+func readUpstream(events string, gateOn bool) (toolchain.TestResult, error) {
+	result, err := toolchain.ReadTestResult(strings.NewReader(events))
+	if err == nil {
+		err = checkUpstream(result, gateOn)
+	}
+	return result, err
+}
+
 // result reads what go test -json prints for tests and outcomes such as "TestA pass";
 // without a name, it is that of the package.
 func result(t *testing.T, gateOn bool, events ...string) (toolchain.TestResult, error) {
@@ -74,10 +83,10 @@ func result(t *testing.T, gateOn bool, events ...string) (toolchain.TestResult, 
 		}
 		b.WriteString(`{"Action":"` + action + `","Package":"p","Test":"` + test + `","Elapsed":61}` + "\n")
 	}
-	return read([]byte(b.String()), gateOn)
+	return readUpstream(b.String(), gateOn)
 }
 
-func TestCheck(t *testing.T) {
+func TestCheckUpstream(t *testing.T) {
 	off, err := result(t, false, "TestGood pass", "TestUpstream fail", "TestGone pass", "TestGone/sub pass", "TestNew pass", "TestNew/sub pass", " fail")
 	if err != nil {
 		t.Fatal(err)
@@ -86,8 +95,8 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	results := []Result{{Suite{Folder: "apiserver", AtLeast: 1}, off, on}}
-	err = Check(results)
+	results := UpstreamResults{{Upstream{Folder: "apiserver", AtLeast: 1}, off, on}}
+	err = results.Check()
 	for _, want := range []string{
 		"apiserver: TestNew fails with the gate on only", "apiserver: TestGone fails with the gate on only", "apiserver: TestUpstream fails with the gate off",
 	} {
@@ -101,7 +110,7 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	const want = "| apiserver | off | 6 | 5 | 0 | 1m1s |\n| apiserver | on | 3 | 1 | 0 | 1m1s |\n"
-	if got := Table(results); !strings.HasSuffix(got, want) {
+	if got := results.Table(); !strings.HasSuffix(got, want) {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 }
@@ -117,23 +126,23 @@ func TestGateIsOn(t *testing.T) {
 	if err != nil || len(on.Tests) != 1 || on.Count(toolchain.Passed) != 1 {
 		t.Errorf("%v, error %v", on, err)
 	}
-	suite := Suite{Folder: "a", AtLeast: 1}
-	if err := Check([]Result{{suite, on, on}}); err != nil {
+	suite := Upstream{Folder: "a", AtLeast: 1}
+	if err := (UpstreamResults{{suite, on, on}}).Check(); err != nil {
 		t.Error(err)
 	}
 	skipped := toolchain.TestResult{Tests: map[string]toolchain.Outcome{"TestC": toolchain.Skipped, "TestD": toolchain.Passed}}
-	if err := Check([]Result{{suite, on, skipped}}); err == nil || !strings.Contains(err.Error(), "a: TestC fails with the gate on only") {
+	if err := (UpstreamResults{{suite, on, skipped}}).Check(); err == nil || !strings.Contains(err.Error(), "a: TestC fails with the gate on only") {
 		t.Errorf("a test is skipped with the gate on: %v", err)
 	}
 	none := toolchain.TestResult{Tests: map[string]toolchain.Outcome{"TestA": toolchain.Skipped}}
-	if err := Check([]Result{{suite, on, none}}); err == nil || !strings.Contains(err.Error(), "a: 0 tests pass, and it has to be at least 1") {
+	if err := (UpstreamResults{{suite, on, none}}).Check(); err == nil || !strings.Contains(err.Error(), "a: 0 tests pass, and it has to be at least 1") {
 		t.Errorf("all tests are skipped with the gate on: %v", err)
 	}
 }
 
 // TestBuildFailed sees that a suite that does not compile has no result.
 func TestBuildFailed(t *testing.T) {
-	if result, err := read([]byte(`{"Action":"fail","Package":"p","FailedBuild":"p"}`+"\n"), false); err == nil {
+	if result, err := readUpstream(`{"Action":"fail","Package":"p","FailedBuild":"p"}`+"\n", false); err == nil {
 		t.Errorf("no error, but %v", result)
 	}
 }
@@ -149,7 +158,7 @@ func TestErrorsNameTheGate(t *testing.T) {
 		var log string
 		err := progress.New(io.Discard, "suites", t.TempDir()).Run(t.Context(), progress.Task{Name: "x", Do: func(ctx context.Context, s *progress.Step) error {
 			log = strings.TrimSuffix(s.LogPath, ".log") + "-x-none"
-			_, err := Runner{Tree: tree}.run(ctx, Suite{Folder: "x/none"}, gateOn, s)
+			_, err := UpstreamRunner{Tree: tree}.run(ctx, Upstream{Folder: "x/none"}, gateOn, s)
 			return err
 		}})
 		gate := map[bool]string{false: "off", true: "on"}[gateOn]

@@ -1,4 +1,7 @@
-package prove
+// Package suites says what the suites of tests have to do with and without the change, and runs those that are Go tests:
+// upstream's with the feature gate off and on, and ours with the gate off and on the stock server. It also knows which
+// test here is the one that the KEP names.
+package suites
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package upstreamsuites
+package suites
 
 import (
 	"fmt"
@@ -11,14 +11,17 @@ import (
 	"capacityv2.internal/scripts/toolchain"
 )
 
-// Result is what a suite did with the gate off and on.
-type Result struct {
-	Suite   Suite
+// UpstreamResult is what a suite did with the gate off and on.
+type UpstreamResult struct {
+	Suite   Upstream
 	Off, On toolchain.TestResult
 }
 
+// UpstreamResults are those of several suites.
+type UpstreamResults []UpstreamResult
+
 // Table shows the numbers of tests in Markdown. Subtests count as tests.
-func Table(results []Result) string {
+func (results UpstreamResults) Table() string {
 	var b strings.Builder
 	b.WriteString("| suite in test/integration | gate | tests | passed | skipped | time |\n| --- | --- | ---: | ---: | ---: | ---: |\n")
 	for _, r := range results {
@@ -35,7 +38,7 @@ func Table(results []Result) string {
 
 // Check returns an error that names the tests that fail, with the gate off too: upstream's code has to behave as
 // it did without the series. So it does for suites of which fewer tests pass than have to.
-func Check(results []Result) error {
+func (results UpstreamResults) Check() error {
 	var wrong []string
 	for _, r := range results {
 		for _, name := range r.Off.Failures() {
@@ -78,7 +81,7 @@ func regressions(off, on toolchain.TestResult) []string {
 }
 
 // test names a test of the suite, or with "" all of it.
-func (s Suite) test(name string) string {
+func (s Upstream) test(name string) string {
 	if name == "" {
 		name = "the package"
 	}

@@ -1,4 +1,4 @@
-package upstreamsuites
+package suites
 
 import (
 	"context"
@@ -44,7 +44,7 @@ func %s(t *testing.T) {
 
 // switchOn adds gateOn to a suite, for the go command alone: the file and its overlay are
 // written to tmp. It returns the path of the overlay.
-func switchOn(ctx context.Context, tmp, tree string, suite Suite, log io.Writer) (string, error) {
+func switchOn(ctx context.Context, tmp, tree string, suite Upstream, log io.Writer) (string, error) {
 	pkg, err := toolchain.PackageName(ctx, tree, log, suite.pkg())
 	if err != nil {
 		return "", err

@@ -1,12 +1,13 @@
-package upstreamsuites
+package suites
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -15,8 +16,8 @@ import (
 	"capacityv2.internal/scripts/toolchain"
 )
 
-// Runner runs suites of the patched tree.
-type Runner struct {
+// UpstreamRunner runs suites of the patched tree.
+type UpstreamRunner struct {
 	// Tree is the folder of the tree.
 	Tree string
 	// Env is added to the environment: etcd has to be in PATH.
@@ -27,7 +28,7 @@ type Runner struct {
 }
 
 // Compile compiles the suites.
-func (r Runner) Compile(ctx context.Context, suites []Suite, s *progress.Step) error {
+func (r UpstreamRunner) Compile(ctx context.Context, suites []Upstream, s *progress.Step) error {
 	var pkgs []string
 	for _, suite := range suites {
 		pkgs = append(pkgs, suite.pkg())
@@ -36,8 +37,8 @@ func (r Runner) Compile(ctx context.Context, suites []Suite, s *progress.Step) e
 }
 
 // Run runs suites with the gate off and on. Tests that fail are no error: the results say so.
-func (r Runner) Run(ctx context.Context, suites []Suite, s *progress.Step) ([]Result, error) {
-	results := make([]Result, len(suites))
+func (r UpstreamRunner) Run(ctx context.Context, suites []Upstream, s *progress.Step) (UpstreamResults, error) {
+	results := make(UpstreamResults, len(suites))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(1, r.Workers))
 	for i, suite := range suites {
@@ -54,7 +55,7 @@ func (r Runner) Run(ctx context.Context, suites []Suite, s *progress.Step) ([]Re
 }
 
 // both runs a suite with the gate off and on.
-func (r Runner) both(ctx context.Context, result *Result, s *progress.Step) error {
+func (r UpstreamRunner) both(ctx context.Context, result *UpstreamResult, s *progress.Step) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if result.Suite.Alone {
 		group.SetLimit(1)
@@ -65,45 +66,36 @@ func (r Runner) both(ctx context.Context, result *Result, s *progress.Step) erro
 }
 
 // run writes what the tests print to a log of its own beside that of the step.
-func (r Runner) run(ctx context.Context, suite Suite, gateOn bool, s *progress.Step) (result toolchain.TestResult, err error) {
+func (r UpstreamRunner) run(ctx context.Context, suite Upstream, gateOn bool, s *progress.Step) (result toolchain.TestResult, err error) {
 	gate := "off"
 	if gateOn {
 		gate = "on"
 	}
 	title := suite.Folder + ", gate " + gate
-	log, err := s.Beside(strings.ReplaceAll(suite.Folder, "/", "-") + "-" + gate)
-	if err != nil {
-		return result, err
-	}
-	defer log.Close()
-	defer func() {
+	err = s.Beside(strings.ReplaceAll(suite.Folder, "/", "-")+"-"+gate, title, func(log io.Writer) error {
+		tmp, err := os.MkdirTemp("", "suite")
 		if err != nil {
-			err = fmt.Errorf("%s: %w (log: %s)", title, err, log.Name())
+			return err
 		}
-	}()
-	fmt.Fprintf(s.Log, "# %s: see %s\n", title, log.Name())
-	args := []string{"-count=1", "-timeout", "90m"}
-	tmp, err := os.MkdirTemp("", "suite")
+		defer os.RemoveAll(tmp)
+		if err := linkSources(r.Tree, filepath.Join(tmp, sources)); err != nil {
+			return err
+		}
+		args := []string{"-count=1", "-timeout", "90m"}
+		if gateOn {
+			overlay, err := switchOn(ctx, tmp, r.Tree, suite, log)
+			if err != nil {
+				return err
+			}
+			args = append(args, "-overlay", overlay)
+		}
+		env := append([]string{"TEST_SRCDIR=" + tmp, "TEST_WORKSPACE=" + sources}, r.Env...)
+		if result, err = toolchain.TestOne(ctx, r.Tree, env, log, slices.Concat(args, []string{suite.pkg()}, suite.Args)...); err != nil {
+			return err
+		}
+		return checkUpstream(result, gateOn)
+	})
 	if err != nil {
-		return result, err
-	}
-	defer os.RemoveAll(tmp)
-	if err := linkSources(r.Tree, filepath.Join(tmp, sources)); err != nil {
-		return result, err
-	}
-	env := append([]string{"TEST_SRCDIR=" + tmp, "TEST_WORKSPACE=" + sources}, r.Env...)
-	if gateOn {
-		overlay, err := switchOn(ctx, tmp, r.Tree, suite, log)
-		if err != nil {
-			return result, err
-		}
-		args = append(args, "-overlay", overlay)
-	}
-	var raw bytes.Buffer
-	if err := toolchain.TestJSON(ctx, r.Tree, env, log, &raw, append(append(args, suite.pkg()), suite.Args...)...); err != nil {
-		return result, err
-	}
-	if result, err = read(raw.Bytes(), gateOn); err != nil {
 		return result, err
 	}
 	s.Sayf("%s: %d tests, %d passed, %d skipped", title, len(result.Tests), result.Count(toolchain.Passed), result.Count(toolchain.Skipped))
@@ -135,18 +127,17 @@ func linkSources(tree, dir string) error {
 	return errors.Join(errs...)
 }
 
-// read reads the result of one package, without our own test, which has to have
-// passed if the package has.
-func read(raw []byte, gateOn bool) (toolchain.TestResult, error) {
-	result, err := toolchain.ReadTestResult(bytes.NewReader(raw))
-	if err == nil && result.BuildFailed {
-		return result, errors.New("it does not compile")
+// checkUpstream refuses a result that says nothing: of a suite that does not compile, or in which the gate was off.
+// It takes our own test out of it, which has to have passed if the package has.
+func checkUpstream(result toolchain.TestResult, gateOn bool) error {
+	if result.BuildFailed {
+		return errors.New("it does not compile")
 	}
-	if err == nil && gateOn {
+	if gateOn {
 		if o := result.Tests[gateIsOn]; o != toolchain.Passed && (result.Package == toolchain.Passed || o == toolchain.Failed) {
-			return result, fmt.Errorf("the gate was not on for all tests: %s has the outcome %q", gateIsOn, o)
+			return fmt.Errorf("the gate was not on for all tests: %s has the outcome %q", gateIsOn, o)
 		}
 		delete(result.Tests, gateIsOn)
 	}
-	return result, err
+	return nil
 }

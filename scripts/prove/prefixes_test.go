@@ -1,4 +1,4 @@
-package verify
+package prove
 
 import (
 	"context"
@@ -47,7 +47,9 @@ func TestPrefixes(t *testing.T) {
 	verify := func() (string, error) {
 		var out strings.Builder
 		err := progress.New(&out, "verify", logs).Run(ctx, progress.Task{Name: "prefixes", Do: func(ctx context.Context, s *progress.Step) error {
-			return Prefixes(ctx, repo, Options{Dir: dir, Record: record}, s)
+			rec, err := openRecord(ctx, record)
+			must(err)
+			return eachPrefix(ctx, repo, checker{dir: dir, record: rec}, s)
 		}})
 		return out.String(), err
 	}

@@ -1,6 +1,4 @@
-// Package upstreamsuites runs upstream's own integration suites with the feature gate off and on, and tells where
-// they differ.
-package upstreamsuites
+package suites
 
 import (
 	_ "embed"
@@ -12,8 +10,8 @@ import (
 	"capacityv2.internal/scripts/progress"
 )
 
-// Suite is a package of upstream's integration tests.
-type Suite struct {
+// Upstream is a package of upstream's integration tests.
+type Upstream struct {
 	// Folder is that of the package, below test/integration.
 	Folder string
 	// AtLeast is how many tests have to pass: a pattern that matches none passes as well.
@@ -24,21 +22,21 @@ type Suite struct {
 	Alone bool
 }
 
-func (s Suite) pkg() string { return "./test/integration/" + s.Folder }
+func (s Upstream) pkg() string { return "./test/integration/" + s.Folder }
 
 // Quick are those of every change: volume scheduling, and the queueing hints of the plugin.
-var Quick = []Suite{
+var Quick = []Upstream{
 	{Folder: "volumescheduling", AtLeast: 40},
 	{Folder: "scheduler/queueing", AtLeast: 16, Args: []string{"-run", "^(TestCoreResourceEnqueue|" + gateIsOn + ")$/^VolumeBinding$"}},
 }
 
-//go:embed suites.yaml
-var all []byte
+//go:embed upstream.yaml
+var upstream []byte
 
-// Select returns the suites whose folder matches. None is an error.
-func Select(folder *regexp.Regexp) ([]Suite, error) {
-	var suites, selected []Suite
-	if err := yaml.UnmarshalStrict(all, &suites); err != nil {
+// SelectUpstream returns the suites whose folder matches. None is an error.
+func SelectUpstream(folder *regexp.Regexp) ([]Upstream, error) {
+	var suites, selected []Upstream
+	if err := yaml.UnmarshalStrict(upstream, &suites); err != nil {
 		return nil, err
 	}
 	var folders []string

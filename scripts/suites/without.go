@@ -1,11 +1,9 @@
-package prove
+package suites
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"fmt"
-	"path/filepath"
+	"io"
 	"regexp"
 	"runtime"
 	"slices"
@@ -40,7 +38,7 @@ func NewWithout(dir string, env []string, folder *regexp.Regexp) (*Without, erro
 	}
 	w := &Without{list: list, dir: dir, env: env, all: folder == nil}
 	for _, suite := range list.Suites {
-		if cmp.Or(folder, everything).MatchString(suite.Folder) && len(suite.targets()) > 0 {
+		if (folder == nil || folder.MatchString(suite.Folder)) && len(suite.targets()) > 0 {
 			w.suites = append(w.suites, suite)
 		}
 	}
@@ -98,21 +96,14 @@ var waiting = strconv.Itoa(3 * runtime.NumCPU())
 
 // run runs the tests of a folder on a target, with a log of its own beside that of the step.
 func (w *Without) run(ctx context.Context, folder, target string, s *progress.Step) (result toolchain.TestResult, err error) {
-	log, err := s.Beside(target)
-	if err != nil {
-		return result, err
-	}
-	defer log.Close()
-	fmt.Fprintf(s.Log, "# %s: see %s\n", target, log.Name())
-	var raw bytes.Buffer
-	env := append(slices.Clone(w.env), "CAPACITYV2_TARGET="+target)
-	if err := toolchain.TestJSON(ctx, w.dir, env, log, &raw, "-count=1", "-parallel", waiting, "-timeout", "90m", "./"+folder); err != nil {
-		return result, fmt.Errorf("%s: %w (log: %s)", target, err, log.Name())
-	}
-	result, err = toolchain.ReadTestResult(&raw)
-	if err == nil && result.BuildFailed {
-		err = fmt.Errorf("./%s does not compile (log: %s)", folder, log.Name())
-	}
+	err = s.Beside(target, target, func(log io.Writer) (err error) {
+		env := append(slices.Clone(w.env), "CAPACITYV2_TARGET="+target)
+		result, err = toolchain.TestOne(ctx, w.dir, env, log, "-count=1", "-parallel", waiting, "-timeout", "90m", "./"+folder)
+		if err == nil && result.BuildFailed {
+			err = fmt.Errorf("./%s does not compile", folder)
+		}
+		return err
+	})
 	return result, err
 }
 
@@ -128,23 +119,4 @@ func (w *Without) judge(context.Context, *progress.Step) error {
 			"fix the test, or the list where it is right that the test passes")
 	}
 	return w.list.Write(readme(w.dir))
-}
-
-func readme(dir string) string { return filepath.Join(dir, "README.md") }
-
-// LintList checks that the list of a folder has each of its tests, and that the table of its README is that of the list.
-func LintList(dir string) error {
-	list, err := ReadList(dir)
-	if err != nil {
-		return err
-	}
-	drift, err := list.Drift(dir)
-	if err != nil {
-		return err
-	}
-	if len(drift) > 0 {
-		return progress.Refuse(filepath.Join(dir, listFile)+":\n    "+strings.Join(drift, "\n    "), "each test of the folder once",
-			"add the test with what it does without the change, or remove it; make nightly ONLY=fails-without checks that")
-	}
-	return list.CheckTable(readme(dir))
 }

@@ -1,4 +1,4 @@
-package verbs
+package prove
 
 import (
 	"os"
@@ -10,11 +10,11 @@ import (
 	"capacityv2.internal/scripts/workspace"
 )
 
-// TestVerifyInputs: a project is verified again when anything changes that it compiles
+// TestOtherInputs: a project is verified again when anything changes that it compiles
 // against.
-func TestVerifyInputs(t *testing.T) {
+func TestOtherInputs(t *testing.T) {
 	root := t.TempDir()
-	a := &App{WS: workspace.Workspace{Root: root, Work: filepath.Join(root, "_work")}}
+	ws := workspace.Workspace{Root: root, Work: filepath.Join(root, "_work")}
 	write := func(path, content string) {
 		t.Helper()
 		path = filepath.Join(root, path)
@@ -28,11 +28,11 @@ func TestVerifyInputs(t *testing.T) {
 	for _, name := range []string{"ours", "theirs"} {
 		write("patches/"+name+"/project.yaml", "title: "+name+"\nmodule: "+name+"\n")
 	}
-	project, err := a.WS.Project("ours")
+	project, err := ws.Project("ours")
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree := gitrepo.Open(filepath.Join(a.WS.Work, "theirs"), nil)
+	tree := gitrepo.Open(filepath.Join(ws.Work, "theirs"), nil)
 	before := []string{}
 	for _, change := range []struct{ path, content string }{
 		{"_work/theirs/x.go", "package x\n"},
@@ -47,7 +47,7 @@ func TestVerifyInputs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		inputs, err := a.verifyInputs(t.Context(), project, nil)
+		inputs, err := otherInputs(t.Context(), ws, project, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,4 @@
-// Package keptests says where the tests are that the KEP names.
-package keptests
+package suites
 
 import (
 	"encoding/json"
@@ -14,8 +13,8 @@ import (
 	"capacityv2.internal/scripts/progress"
 )
 
-// Entry is a test that the KEP names.
-type Entry struct {
+// KEPTest is a test that the KEP names.
+type KEPTest struct {
 	// KEP is its name, or what the KEP says of it. Section is that of the test plan.
 	KEP     string `json:"kep"`
 	Section string `json:"section"`
@@ -25,6 +24,9 @@ type Entry struct {
 	// Why says why it is another test, or none.
 	Why string `json:"why,omitempty"`
 }
+
+// KEPTests are all of them.
+type KEPTests []KEPTest
 
 // Tests are a list, or one test alone.
 type Tests []string
@@ -38,9 +40,9 @@ func (t *Tests) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]string)(t))
 }
 
-// Read reads the list at path.
-func Read(path string) ([]Entry, error) {
-	var entries []Entry
+// ReadKEPTests reads the list at path.
+func ReadKEPTests(path string) (KEPTests, error) {
+	var entries KEPTests
 	if err := files.ReadYAML(path, &entries); err != nil {
 		return nil, err
 	}
@@ -54,7 +56,7 @@ func Read(path string) ([]Entry, error) {
 }
 
 // Table returns the list for people.
-func Table(entries []Entry) string {
+func (entries KEPTests) Table() string {
 	var b strings.Builder
 	b.WriteString("| | the KEP | here | |\n| --- | --- | --- | --- |\n")
 	for _, e := range entries {
@@ -72,7 +74,7 @@ func Table(entries []Entry) string {
 
 // Missing returns the tests of the list that are not there. The first part of a test's folder
 // is a key of roots. The tests of a root that is "" are left out.
-func Missing(entries []Entry, roots map[string]string) []string {
+func (entries KEPTests) Missing(roots map[string]string) []string {
 	var missing []string
 	for _, e := range entries {
 		for _, test := range e.Test {
