@@ -10,7 +10,6 @@ import (
 	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
-	"capacityv2.internal/scripts/tools"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -65,7 +64,7 @@ func (p *Plan) Prepare(ctx context.Context, s *progress.Step) error {
 	if running, err := Running(p.ws); err != nil || running {
 		return err
 	}
-	if err := tools.EnsurePrograms(ctx, s, needs(p.Mode)...); err != nil {
+	if err := toolchain.EnsurePrograms(ctx, s, needs(p.Mode)...); err != nil {
 		return err
 	}
 	if err := toolchain.RequireDisk(p.ws.Work, runDisk); err != nil {
@@ -99,7 +98,7 @@ func needs(m Mode) []string {
 	if m == ModeFull {
 		// For the node's network, kube-proxy, the kubelet; the pause image; runc, which refuses
 		// pods without Seccomp.
-		programs = append(programs, "ip", "iptables", "mount", "gcc", "pkg-config", tools.Seccomp)
+		programs = append(programs, "ip", "iptables", "mount", "gcc", "pkg-config", toolchain.Seccomp)
 	}
 	return programs
 }
@@ -114,9 +113,9 @@ func (p *Plan) Components() []string {
 
 // Tools builds the programs that the plan's mode needs beside them.
 func (p *Plan) Tools(ctx context.Context, s *progress.Step) error {
-	needed := []tools.Tool{tools.Etcd, tools.Certificates}
+	needed := []toolchain.Tool{toolchain.Etcd, toolchain.Certificates}
 	if p.Mode == ModeFull {
-		needed = slices.Concat(needed, tools.Node)
+		needed = slices.Concat(needed, toolchain.NodeTools)
 	}
-	return tools.Build(ctx, p.ws, s, needed...)
+	return toolchain.BuildTools(ctx, p.ws, s, needed...)
 }

@@ -4,13 +4,13 @@ import (
 	"slices"
 	"testing"
 
-	"capacityv2.internal/scripts/tools"
+	"capacityv2.internal/scripts/toolchain"
 )
 
 func TestNeeds(t *testing.T) {
 	for mode, want := range map[Mode]bool{ModeFull: true, ModeControlPlane: false} {
 		programs := needs(mode)
-		for _, p := range []string{"iptables", "gcc", tools.Seccomp} {
+		for _, p := range []string{"iptables", "gcc", toolchain.Seccomp} {
 			if got := slices.Contains(programs, p); got != want {
 				t.Errorf("%s needs %s: %t", mode, p, got)
 			}

@@ -17,7 +17,7 @@ import (
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
-	"capacityv2.internal/scripts/tools"
+	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -92,7 +92,7 @@ func (r *Run) equip(ctx context.Context, s *progress.Step) error {
 	for _, g := range r.project.Generators {
 		programs = append(programs, g.Needs...)
 	}
-	if err := tools.EnsurePrograms(ctx, s, programs...); err != nil {
+	if err := toolchain.EnsurePrograms(ctx, s, programs...); err != nil {
 		return err
 	}
 	if r.project.Staging {

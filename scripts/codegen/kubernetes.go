@@ -16,7 +16,6 @@ import (
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
-	"capacityv2.internal/scripts/tools"
 )
 
 // goFlags are those of every other build, so that its cache serves, and module mode even where the tree has a vendor
@@ -34,7 +33,7 @@ func (r *Run) equipKubernetes(ctx context.Context, s *progress.Step) error {
 	if err := requireAPIPort(); err != nil {
 		return err
 	}
-	if err := tools.Build(ctx, r.ws, s, tools.Etcd); err != nil {
+	if err := toolchain.BuildTools(ctx, r.ws, s, toolchain.Etcd); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(r.output("tmp"), 0o755); err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
-	"capacityv2.internal/scripts/tools"
 )
 
 // specProtoc calls the machine's protoc. Its plugins write which one has called them: that has to be the pinned one, the
@@ -29,7 +28,7 @@ func (r *Run) equipSpec(ctx context.Context, s *progress.Step) error {
 	}
 	// The types that the spec imports are in another package of Debian's.
 	if _, err := os.Stat(filepath.Join(filepath.Dir(protoc), "..", "include", "google", "protobuf", "wrappers.proto")); err != nil {
-		if err := tools.InstallPackages(ctx, s, "libprotobuf-dev"); err != nil {
+		if err := toolchain.InstallPackages(ctx, s, "libprotobuf-dev"); err != nil {
 			return err
 		}
 	}

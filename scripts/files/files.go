@@ -1,4 +1,5 @@
-// Package files writes files that programs read, or that are compared with others.
+// Package files reads lists in YAML, and writes files whose bytes depend on nothing but their content: JSON, the part of a
+// document that a verb writes, tarballs and container images.
 package files
 
 import (

@@ -18,7 +18,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"capacityv2.internal/scripts/archive"
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/run"
 )
 
@@ -41,22 +41,22 @@ type Image struct {
 
 // write writes the image into a file.
 func (i Image) write(ctx context.Context, file string) (err error) {
-	files := archive.Tree{}
+	tree := files.Tree{}
 	for at, program := range i.Files {
-		if err := files.AddFile(at, program, archive.Program); err != nil {
+		if err := tree.AddFile(at, program, files.Program); err != nil {
 			return fmt.Errorf("image %s: %w", i.Reference, err)
 		}
 	}
 	for at, target := range i.Links {
-		files.AddLink(at, target)
+		tree.AddLink(at, target)
 	}
 	f, err := os.Create(file)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	_, err = archive.Image{
-		Reference: i.Reference, OS: "linux", Arch: runtime.GOARCH, Created: time.Unix(0, 0).UTC(), Files: files,
+	_, err = files.Image{
+		Reference: i.Reference, OS: "linux", Arch: runtime.GOARCH, Created: time.Unix(0, 0).UTC(), Files: tree,
 		Config: v1.Config{Entrypoint: i.Entrypoint, Cmd: i.Command, User: cmp.Or(i.user, "0:0"), Env: []string{"PATH=/bin"}},
 	}.Write(ctx, f)
 	return err

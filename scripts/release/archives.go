@@ -8,7 +8,7 @@ import (
 	"path"
 	"path/filepath"
 
-	"capacityv2.internal/scripts/archive"
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/progress"
 )
 
@@ -37,19 +37,19 @@ func (rel *Release) packPrograms(ctx context.Context, s *progress.Step) error {
 }
 
 func (rel *Release) packArchive(ctx context.Context, src source, a bundle, s *progress.Step) error {
-	t := archive.Tree{}
+	t := files.Tree{}
 	if a.full {
 		if err := rel.addCommon(ctx, t, a.top, src, s); err != nil {
 			return err
 		}
 	}
 	for _, f := range a.folders {
-		t[path.Join(a.top, f)] = archive.Member{Mode: fs.ModeDir | 0o755}
+		t[path.Join(a.top, f)] = files.Member{Mode: fs.ModeDir | 0o755}
 	}
 	bin := path.Join(a.top, a.bin)
 	for _, pkg := range a.packages {
 		name := path.Base(pkg)
-		if err := t.AddFile(path.Join(bin, name), filepath.Join(rel.ws.Components(), name), archive.Program); err != nil {
+		if err := t.AddFile(path.Join(bin, name), filepath.Join(rel.ws.Components(), name), files.Program); err != nil {
 			return err
 		}
 	}
@@ -68,7 +68,7 @@ func (rel *Release) packArchive(ctx context.Context, src source, a bundle, s *pr
 			return fmt.Errorf("image of %s: %w", i.program, err)
 		}
 		rel.in.images[reference] = digest
-		if err := t.AddFile(path.Join(bin, i.program+".tar"), file, archive.File); err != nil {
+		if err := t.AddFile(path.Join(bin, i.program+".tar"), file, files.File); err != nil {
 			return err
 		}
 		t.AddBytes(path.Join(bin, i.program+".docker_tag"), []byte(src.stamp.Version.ImageTag()+"\n"))
@@ -80,7 +80,7 @@ func (rel *Release) packArchive(ctx context.Context, src source, a bundle, s *pr
 
 // addCommon adds what full archives share: the licences of what is linked into the programs, the
 // version and the patched source.
-func (rel *Release) addCommon(ctx context.Context, t archive.Tree, top string, src source, s *progress.Step) error {
+func (rel *Release) addCommon(ctx context.Context, t files.Tree, top string, src source, s *progress.Step) error {
 	linked := modules{}
 	for _, p := range rel.in.programs {
 		if p.source == src.project.Name {
@@ -91,5 +91,5 @@ func (rel *Release) addCommon(ctx context.Context, t archive.Tree, top string, s
 		return err
 	}
 	t.AddBytes(path.Join(top, "version"), []byte(src.stamp.Version.String()+"\n"))
-	return t.AddFile(path.Join(top, src.tarball()), filepath.Join(rel.out, src.tarball()), archive.File)
+	return t.AddFile(path.Join(top, src.tarball()), filepath.Join(rel.out, src.tarball()), files.File)
 }

@@ -12,7 +12,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
-	"capacityv2.internal/scripts/archive"
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/progress"
 )
 
@@ -46,9 +46,9 @@ const (
 // pack writes an image into a file, with programs of bin. It returns its name and its ID, which is
 // the digest of its configuration. base is the tarball of a base image, if the image needs one.
 func (i imageSource) pack(ctx context.Context, v Version, bin, base, file string, date time.Time) (reference, digest string, err error) {
-	t := archive.Tree{}
+	t := files.Tree{}
 	for at, program := range i.files {
-		if err := t.AddFile(at, filepath.Join(bin, program), archive.Program); err != nil {
+		if err := t.AddFile(at, filepath.Join(bin, program), files.Program); err != nil {
 			return "", "", err
 		}
 		if program == i.program {
@@ -57,7 +57,7 @@ func (i imageSource) pack(ctx context.Context, v Version, bin, base, file string
 			t[at] = m
 		}
 	}
-	image := archive.Image{
+	image := files.Image{
 		Reference: i.repository + ":" + v.ImageTag(), OS: "linux", Arch: runtime.GOARCH, Created: date, CreatedBy: i.program + " " + v.String(), Files: t,
 		Config: v1.Config{
 			Entrypoint: []string{i.entrypoint},

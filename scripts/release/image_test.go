@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
-	"capacityv2.internal/scripts/archive"
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -96,7 +96,7 @@ func TestBaseOfAnotherArchitecture(t *testing.T) {
 // writeBase writes a base image of one layer.
 func writeBase(t *testing.T, arch string) string {
 	t.Helper()
-	nft := archive.Tree{}
+	nft := files.Tree{}
 	nft.AddBytes("usr/sbin/nft", nil)
 	file := filepath.Join(t.TempDir(), "base.tar")
 	f, err := os.Create(file)
@@ -104,7 +104,7 @@ func writeBase(t *testing.T, arch string) string {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := (archive.Image{Reference: "example.com/base:1", OS: "linux", Arch: arch, Created: date, Files: nft}).Write(t.Context(), f); err != nil {
+	if _, err := (files.Image{Reference: "example.com/base:1", OS: "linux", Arch: arch, Created: date, Files: nft}).Write(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}
 	return file
@@ -141,11 +141,11 @@ func readImage(t *testing.T, path, id string, onBase bool) (programs, capable, e
 	}
 	defer r.Close()
 	found, with := map[string]bool{}, map[string]bool{}
-	err = archive.EachMember(r, func(h *tar.Header, _ io.Reader) error {
+	err = files.EachMember(r, func(h *tar.Header, _ io.Reader) error {
 		if strings.HasPrefix(h.Name, "tmp") && h.FileInfo().Mode() != fs.ModeDir|fs.ModeSticky|0o777 {
 			t.Errorf("tmp has the mode %v", h.FileInfo().Mode())
 		}
-		if h.Typeflag == tar.TypeReg && h.Mode == int64(archive.Program) {
+		if h.Typeflag == tar.TypeReg && h.Mode == int64(files.Program) {
 			found[h.Name] = true
 		}
 		switch h.PAXRecords["SCHILY.xattr.security.capability"] {

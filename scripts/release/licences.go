@@ -12,7 +12,7 @@ import (
 	"regexp"
 	"strings"
 
-	"capacityv2.internal/scripts/archive"
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 )
@@ -23,7 +23,7 @@ var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|
 // upstream's layout: LICENSES/, with those of other modules below LICENSES/vendor/. The trees
 // that are assembled from Go modules lack the latter, so they come from the modules
 // themselves, also from those that a go.work takes from the tree of another project.
-func addLicences(ctx context.Context, t archive.Tree, folder, tree string, mods modules, log io.Writer) error {
+func addLicences(ctx context.Context, t files.Tree, folder, tree string, mods modules, log io.Writer) error {
 	own := filepath.Join(tree, "LICENSES")
 	err := t.AddFolder(folder, own)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,12 +60,12 @@ func addLicences(ctx context.Context, t archive.Tree, folder, tree string, mods 
 }
 
 // addTop adds the licence files at the top of dir to a folder.
-func addTop(t archive.Tree, folder, dir string) (found bool, err error) {
-	files, err := os.ReadDir(dir)
-	for _, f := range files {
+func addTop(t files.Tree, folder, dir string) (found bool, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, f := range entries {
 		if f.Type().IsRegular() && licenceFile.MatchString(f.Name()) {
 			found = true
-			err = errors.Join(err, t.AddFile(path.Join(folder, f.Name()), filepath.Join(dir, f.Name()), archive.File))
+			err = errors.Join(err, t.AddFile(path.Join(folder, f.Name()), filepath.Join(dir, f.Name()), files.File))
 		}
 	}
 	return found, err

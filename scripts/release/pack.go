@@ -14,11 +14,11 @@ import (
 
 	"github.com/klauspost/pgzip"
 
-	"capacityv2.internal/scripts/archive"
+	"capacityv2.internal/scripts/files"
 )
 
 // writeTarGz writes t into a file.
-func writeTarGz(ctx context.Context, t archive.Tree, path string, date time.Time) error {
+func writeTarGz(ctx context.Context, t files.Tree, path string, date time.Time) error {
 	return writeGz(path, func(w io.Writer) error { return t.WriteTar(ctx, w, date) })
 }
 
@@ -56,7 +56,7 @@ func readTarGz(path string, f func(*tar.Header, io.Reader) error) error {
 	if err != nil {
 		return err
 	}
-	return archive.EachMember(z, f)
+	return files.EachMember(z, f)
 }
 
 // sum returns the SHA-256 of a file in hex.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"capacityv2.internal/scripts/archive"
+	"capacityv2.internal/scripts/files"
 )
 
 var date = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -20,7 +20,7 @@ func TestTarballHasNothingOfTheMachine(t *testing.T) {
 	var sums []string
 	for i, perm := range []fs.FileMode{0o600, 0o777} {
 		src, out := t.TempDir(), t.TempDir()
-		content := archive.Tree{}
+		content := files.Tree{}
 		for _, n := range []string{"b", "a/c", "a/b"} {
 			write(t, filepath.Join(src, n), n)
 			at := filepath.Join(src, n)
@@ -35,7 +35,7 @@ func TestTarballHasNothingOfTheMachine(t *testing.T) {
 		if err := content.AddFolder("kubernetes/x", src); err != nil {
 			t.Fatal(err)
 		}
-		if err := content.AddFile("kubernetes/program", filepath.Join(src, "b"), archive.Program); err != nil {
+		if err := content.AddFile("kubernetes/program", filepath.Join(src, "b"), files.Program); err != nil {
 			t.Fatal(err)
 		}
 		// More than one gzip block.

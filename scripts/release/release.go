@@ -12,7 +12,6 @@ import (
 
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
-	"capacityv2.internal/scripts/tools"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -72,7 +71,7 @@ func (rel *Release) check(ctx context.Context, s *progress.Step) error {
 	}
 	ws := rel.ws
 	err := errors.Join(
-		tools.RequirePrograms(ctx, "git", "bash"),
+		toolchain.RequirePrograms(ctx, "git", "bash"),
 		toolchain.RequireGo(ctx),
 		toolchain.RequireDisk(ws.Work, diskGiB))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"capacityv2.internal/scripts/archive"
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
@@ -69,7 +69,7 @@ const seriesTarball = "capacityv2-series.tar.gz"
 // of a release.
 func packSeries(ctx context.Context, ws workspace.Workspace, v Version, out string, date time.Time) error {
 	top := "capacityv2-series-" + imageTag(v.String())
-	t := archive.Tree{}
+	t := files.Tree{}
 	projects, err := ws.Projects()
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 
 	"aead.dev/minisign"
 
-	"capacityv2.internal/scripts/archive"
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/progress"
 )
 
@@ -19,7 +19,7 @@ func fakeRelease(t *testing.T, content string, key *minisign.PrivateKey) string 
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	c := archive.Tree{}
+	c := files.Tree{}
 	c.AddBytes("kubernetes/f", []byte(content))
 	c.AddBytes("kubernetes/same", nil)
 	if err := writeTarGz(t.Context(), c, filepath.Join(dir, "x.tar.gz"), date); err != nil {

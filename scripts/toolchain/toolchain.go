@@ -1,16 +1,12 @@
-// Package toolchain runs the Go command the same way everywhere, and checks
-// what the machine has to have.
+// Package toolchain runs the Go command the same way everywhere, builds pinned tools with it, and checks what the machine
+// has to have.
 package toolchain
 
 import (
 	"context"
-	"fmt"
-	"go/version"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
@@ -77,18 +73,6 @@ func GoEnv(ctx context.Context, dir string, env []string, log io.Writer, args ..
 	return run.Cmd{Dir: dir, Env: append(Eager(), env...), Log: log, Name: "go", Args: args}.Run(ctx)
 }
 
-// RequireGo refuses a missing or older Go.
-func RequireGo(ctx context.Context) error {
-	v, err := GoValue(ctx, "GOVERSION")
-	if err != nil {
-		return progress.Refuse("no working go command: "+err.Error(), GoVersion+" or newer in PATH", "see https://go.dev/doc/install")
-	}
-	if oldest := version.Lang(GoVersion); version.Compare(v, oldest) < 0 {
-		return progress.Refuse("Go is "+v, oldest+" or newer", "see https://go.dev/doc/install, or set GOTOOLCHAIN="+GoVersion)
-	}
-	return nil
-}
-
 // CheckVersion refuses a base that is built with another release of Go, which the file at
 // path names.
 func CheckVersion(path string) error {
@@ -101,25 +85,6 @@ func CheckVersion(path string) error {
 	}
 	return nil
 }
-
-// RequireDisk refuses when less than gib GiB are free for dir, which need not
-// exist yet.
-func RequireDisk(dir string, gib uint64) error {
-	for !exists(dir) {
-		dir = filepath.Dir(dir)
-	}
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(dir, &st); err != nil {
-		return fmt.Errorf("free space of %s: %w", dir, err)
-	}
-	if free := st.Bavail * uint64(st.Bsize) >> 30; free < gib {
-		return progress.Refuse(fmt.Sprintf("%d GiB free at %s", free, dir), fmt.Sprintf("%d GiB or more", gib),
-			"make clean, go clean -cache, or move the checkout")
-	}
-	return nil
-}
-
-func exists(p string) bool { _, err := os.Stat(p); return err == nil }
 
 // GoValue returns one variable of `go env`.
 func GoValue(ctx context.Context, name string) (string, error) {

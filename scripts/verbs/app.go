@@ -16,7 +16,6 @@ import (
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
-	"capacityv2.internal/scripts/tools"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -99,7 +98,7 @@ func (a *App) apply(further ...progress.Task) []progress.Task {
 }
 
 func (a *App) checkMachine(ctx context.Context, s *progress.Step) error {
-	if err := tools.RequirePrograms(ctx, "git"); err != nil {
+	if err := toolchain.RequirePrograms(ctx, "git"); err != nil {
 		return err
 	}
 	if err := toolchain.RequireGo(ctx); err != nil {

@@ -18,7 +18,6 @@ import (
 	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
-	"capacityv2.internal/scripts/tools"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -83,7 +82,7 @@ func programImage(reference, name, folder string) node.Image {
 // dynamicPrograms returns the files of an image that has programs of this machine in bin, with
 // the libraries that they load: Debian has no static ones.
 func dynamicPrograms(ctx context.Context, s *progress.Step, names ...string) (map[string]string, error) {
-	if err := tools.EnsurePrograms(ctx, s, append(names, "ldd")...); err != nil {
+	if err := toolchain.EnsurePrograms(ctx, s, append(names, "ldd")...); err != nil {
 		return nil, err
 	}
 	files := map[string]string{}
@@ -109,7 +108,7 @@ func dynamicPrograms(ctx context.Context, s *progress.Step, names ...string) (ma
 // busybox returns Debian's static busybox, and the links that make a shell of it in an
 // image where it is bin/busybox.
 func busybox(ctx context.Context, s *progress.Step) (program string, links map[string]string, err error) {
-	if err := tools.EnsurePrograms(ctx, s, "busybox"); err != nil {
+	if err := toolchain.EnsurePrograms(ctx, s, "busybox"); err != nil {
 		return "", nil, err
 	}
 	if program, err = exec.LookPath("busybox"); err != nil {

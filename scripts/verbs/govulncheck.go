@@ -7,6 +7,7 @@ import (
 
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
+	"capacityv2.internal/scripts/toolchain"
 )
 
 // govulncheck builds what a release has, and looks for known vulnerabilities in it.
@@ -25,7 +26,7 @@ func (a *App) govulncheck(ctx context.Context, database string) error {
 				all = append(all, programs...)
 			}
 		}
-		if err := a.pinnedTool(ctx, s, "govulncheck", "golang.org/x/vuln/cmd/govulncheck"); err != nil {
+		if err := toolchain.BuildTools(ctx, a.WS, s, toolchain.Govulncheck); err != nil {
 			return err
 		}
 		list := filepath.Join(a.WS.Root, "docs", "vulnerabilities.yaml")

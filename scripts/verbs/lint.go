@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
-	"capacityv2.internal/scripts/tools"
 )
 
 func lintCommand(a *App) *cobra.Command {
@@ -129,7 +127,7 @@ func (a *App) vetMacOS(ctx context.Context, s *progress.Step) error {
 }
 
 func (a *App) staticcheck(ctx context.Context, s *progress.Step) error {
-	if err := a.pinnedTool(ctx, s, "staticcheck", "honnef.co/go/tools/cmd/staticcheck"); err != nil {
+	if err := toolchain.BuildTools(ctx, a.WS, s, toolchain.Staticcheck); err != nil {
 		return err
 	}
 	var errs []error
@@ -141,7 +139,7 @@ func (a *App) staticcheck(ctx context.Context, s *progress.Step) error {
 }
 
 func (a *App) shellAndActions(ctx context.Context, s *progress.Step) error {
-	if err := tools.EnsurePrograms(ctx, s, "shellcheck"); err != nil {
+	if err := toolchain.EnsurePrograms(ctx, s, "shellcheck"); err != nil {
 		return err
 	}
 	scripts, err := a.files(".sh")
@@ -152,7 +150,7 @@ func (a *App) shellAndActions(ctx context.Context, s *progress.Step) error {
 	if err := (run.Cmd{Log: s.Log, Name: "shellcheck", Args: scripts}).Run(ctx); err != nil {
 		return err
 	}
-	if err := a.pinnedTool(ctx, s, "actionlint", "github.com/rhysd/actionlint/cmd/actionlint"); err != nil {
+	if err := toolchain.BuildTools(ctx, a.WS, s, toolchain.Actionlint); err != nil {
 		return err
 	}
 	workflows, err := filepath.Glob(filepath.Join(a.WS.Root, ".github", "workflows", "*.yaml"))
@@ -160,13 +158,4 @@ func (a *App) shellAndActions(ctx context.Context, s *progress.Step) error {
 		return err
 	}
 	return run.Cmd{Dir: a.WS.Root, Log: s.Log, Name: filepath.Join(a.WS.Bin(), "actionlint"), Args: workflows}.Run(ctx)
-}
-
-// pinnedTool builds a tool of scripts/pins into the work folder. The go command
-// decides whether there is anything to do.
-func (a *App) pinnedTool(ctx context.Context, s *progress.Step, pin, pkg string) error {
-	if err := os.MkdirAll(a.WS.Bin(), 0o755); err != nil {
-		return err
-	}
-	return toolchain.GoEnv(ctx, a.WS.Pin(pin), []string{"GOWORK=off"}, s.Log, "build", "-o", a.WS.Bin()+"/", pkg)
 }

@@ -11,7 +11,6 @@ import (
 	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/toolchain"
-	"capacityv2.internal/scripts/tools"
 )
 
 // specProgram is the end-to-end test program.
@@ -23,7 +22,7 @@ var mockPrograms = []string{"hostpathplugin", "csi-node-driver-registrar"}
 // buildSpecs builds the test program, what runs it, and what is in the images that its
 // specs ask for.
 func (a *App) buildSpecs(ctx context.Context, s *progress.Step) error {
-	if err := tools.Build(ctx, a.WS, s, tools.Specs...); err != nil {
+	if err := toolchain.BuildTools(ctx, a.WS, s, toolchain.SpecTools...); err != nil {
 		return err
 	}
 	dir := filepath.Join(a.WS.Root, "test-e2e")

@@ -17,7 +17,6 @@ import (
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/suites"
 	"capacityv2.internal/scripts/toolchain"
-	"capacityv2.internal/scripts/tools"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -109,7 +108,7 @@ func (a *App) testDriver(ctx context.Context, s *progress.Step) error {
 }
 
 func (a *App) buildEtcd(ctx context.Context, s *progress.Step) error {
-	return tools.Build(ctx, a.WS, s, tools.Etcd)
+	return toolchain.BuildTools(ctx, a.WS, s, toolchain.Etcd)
 }
 
 func (a *App) buildStockAPIServer(ctx context.Context, s *progress.Step) error {

@@ -1,10 +1,11 @@
-package archive
+package files
 
 import (
 	"bytes"
 	"context"
 	"io"
 	"io/fs"
+	"maps"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -34,12 +35,10 @@ type Image struct {
 // Write writes the image in the form of `docker save`, which container runtimes import,
 // and returns the digest of its configuration. Without a base, its layer is not compressed.
 func (i Image) Write(ctx context.Context, w io.Writer) (config string, err error) {
-	files := Tree{"tmp": {Mode: fs.ModeDir | fs.ModeSticky | 0o777}}
-	for name, m := range i.Files {
-		files[name] = m
-	}
+	tree := Tree{"tmp": {Mode: fs.ModeDir | fs.ModeSticky | 0o777}}
+	maps.Copy(tree, i.Files)
 	var layer bytes.Buffer
-	if err := files.WriteTar(ctx, &layer, i.Created); err != nil {
+	if err := tree.WriteTar(ctx, &layer, i.Created); err != nil {
 		return "", err
 	}
 	base, top := empty.Image, static.NewLayer(layer.Bytes(), types.DockerUncompressedLayer)

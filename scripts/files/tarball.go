@@ -1,6 +1,4 @@
-// Package archive writes tarballs and container images whose bytes depend on nothing but
-// their content.
-package archive
+package files
 
 import (
 	"archive/tar"

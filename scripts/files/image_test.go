@@ -1,4 +1,4 @@
-package archive
+package files
 
 import (
 	"archive/tar"
@@ -21,17 +21,17 @@ func writeImage(t *testing.T, program string) string {
 	if err := os.WriteFile(filepath.Join(dir, "program"), []byte(program), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files := Tree{}
-	if err := files.AddFile("bin/program", filepath.Join(dir, "program"), Program); err != nil {
+	tree := Tree{}
+	if err := tree.AddFile("bin/program", filepath.Join(dir, "program"), Program); err != nil {
 		t.Fatal(err)
 	}
-	files.AddLink("bin/other", "program")
+	tree.AddLink("bin/other", "program")
 	f, err := os.Create(filepath.Join(dir, "image.tar"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	image := Image{Reference: "registry.example/program:1", OS: "linux", Arch: "arm64", Created: time.Unix(0, 0).UTC(), Files: files,
+	image := Image{Reference: "registry.example/program:1", OS: "linux", Arch: "arm64", Created: time.Unix(0, 0).UTC(), Files: tree,
 		Config: v1.Config{Entrypoint: []string{"/bin/program"}, Cmd: []string{"--help"}, User: "0:0"}}
 	if _, err := image.Write(t.Context(), f); err != nil {
 		t.Fatal(err)

@@ -1,12 +1,16 @@
-package tools
+package toolchain
 
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"go/version"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
@@ -85,3 +89,34 @@ func packagesOf(programs ...string) []string {
 func missingPackages(ctx context.Context, names []string) []string {
 	return packagesOf(slices.DeleteFunc(slices.Clone(names), func(n string) bool { return has(ctx, n) })...)
 }
+
+// RequireGo refuses a missing or older Go.
+func RequireGo(ctx context.Context) error {
+	v, err := GoValue(ctx, "GOVERSION")
+	if err != nil {
+		return progress.Refuse("no working go command: "+err.Error(), GoVersion+" or newer in PATH", "see https://go.dev/doc/install")
+	}
+	if oldest := version.Lang(GoVersion); version.Compare(v, oldest) < 0 {
+		return progress.Refuse("Go is "+v, oldest+" or newer", "see https://go.dev/doc/install, or set GOTOOLCHAIN="+GoVersion)
+	}
+	return nil
+}
+
+// RequireDisk refuses when less than gib GiB are free for dir, which need not
+// exist yet.
+func RequireDisk(dir string, gib uint64) error {
+	for !exists(dir) {
+		dir = filepath.Dir(dir)
+	}
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return fmt.Errorf("free space of %s: %w", dir, err)
+	}
+	if free := st.Bavail * uint64(st.Bsize) >> 30; free < gib {
+		return progress.Refuse(fmt.Sprintf("%d GiB free at %s", free, dir), fmt.Sprintf("%d GiB or more", gib),
+			"make clean, go clean -cache, or move the checkout")
+	}
+	return nil
+}
+
+func exists(p string) bool { _, err := os.Stat(p); return err == nil }

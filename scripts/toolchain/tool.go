@@ -1,6 +1,4 @@
-// Package tools is what is built, or installed, to work with: pinned programs from source,
-// and Debian packages.
-package tools
+package toolchain
 
 import (
 	"context"
@@ -10,7 +8,6 @@ import (
 	"slices"
 
 	"capacityv2.internal/scripts/progress"
-	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -25,32 +22,39 @@ type Tool struct {
 	flags, env []string
 }
 
+// Staticcheck, Actionlint and Govulncheck check code, workflows and programs.
+var (
+	Staticcheck = Tool{pin: "staticcheck"}
+	Actionlint  = Tool{pin: "actionlint"}
+	Govulncheck = Tool{pin: "govulncheck"}
+)
+
 // Etcd serves the cluster, the integration tests and code generation.
-var Etcd = Tool{pin: "etcd", from: "server", flags: []string{"-tags", toolchain.Tags}}
+var Etcd = Tool{pin: "etcd", from: "server", flags: []string{"-tags", Tags}}
 
 // Certificates makes those of the cluster; without it upstream's script would download one.
 var Certificates = Tool{pin: "cfssl"}
 
-// Node are the container runtime and the network of a node.
-var Node = []Tool{
+// NodeTools are the container runtime and the network of a node.
+var NodeTools = []Tool{
 	{pin: "containerd", flags: []string{"-tags", "no_btrfs,no_devmapper,no_zfs,netgo,osusergo,static_build"}},
 	// The one tool that needs C: seccomp, without which no ordinary pod starts.
-	{pin: "runc", flags: []string{"-tags", "netgo,osusergo,seccomp", "-ldflags", toolchain.Strip + " -extldflags -static"}, env: []string{"CGO_ENABLED=1"}},
+	{pin: "runc", flags: []string{"-tags", "netgo,osusergo,seccomp", "-ldflags", Strip + " -extldflags -static"}, env: []string{"CGO_ENABLED=1"}},
 	{pin: "cni", folder: "cni"},
 }
 
-// Specs are what the end-to-end specs need beside a cluster: the program that runs
+// SpecTools are what the end-to-end specs need beside a cluster: the program that runs
 // them side by side, and a sidecar that upstream's mock driver asks for.
-var Specs = []Tool{{pin: "ginkgo"}, {pin: "external-attacher", flags: []string{"-tags", toolchain.Tags}}}
+var SpecTools = []Tool{{pin: "ginkgo"}, {pin: "external-attacher", flags: []string{"-tags", Tags}}}
 
-// Build builds the tools into the workspace's folder for them. The go command leaves those alone that it
+// BuildTools builds the tools into the workspace's folder for them. The go command leaves those alone that it
 // would build in the same way again.
-func Build(ctx context.Context, ws workspace.Workspace, s *progress.Step, tools ...Tool) error {
+func BuildTools(ctx context.Context, ws workspace.Workspace, s *progress.Step, tools ...Tool) error {
 	for _, t := range tools {
 		s.Sayf("%s", t.pin)
 		out := filepath.Join(ws.Bin(), t.folder)
-		flags := slices.Concat([]string{"-mod=readonly", "-ldflags", toolchain.Strip}, t.flags)
-		if err := toolchain.Compile(ctx, ws.Pin(t.pin), out+"/", append([]string{"GOWORK=off"}, t.env...), s.Log, flags, "tool"); err != nil {
+		flags := slices.Concat([]string{"-mod=readonly", "-ldflags", Strip}, t.flags)
+		if err := Compile(ctx, ws.Pin(t.pin), out+"/", append([]string{"GOWORK=off"}, t.env...), s.Log, flags, "tool"); err != nil {
 			return err
 		}
 		if t.from != "" {
