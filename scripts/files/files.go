@@ -5,7 +5,10 @@ package files
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
+
+	"sigs.k8s.io/yaml"
 )
 
 // Update writes content to the file at path, unless that is what it has.
@@ -28,4 +31,16 @@ func WriteJSON(path string, v any) error {
 		return err
 	}
 	return os.Rename(tmp, path)
+}
+
+// ReadYAML reads a file of ours into a value. A field that the value does not have is an error.
+func ReadYAML(path string, into any) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := yaml.UnmarshalStrict(content, into); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }

@@ -2,12 +2,17 @@ package suites
 
 import (
 	_ "embed"
+	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
 	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/toolchain"
 )
 
 // Upstream is a package of upstream's integration tests.
@@ -51,4 +56,81 @@ func SelectUpstream(folder *regexp.Regexp) ([]Upstream, error) {
 			"make nightly ONLY=upstream-suites SUITE=scheduler/")
 	}
 	return selected, nil
+}
+
+// UpstreamResult is what a suite did with the gate off and on.
+type UpstreamResult struct {
+	Suite   Upstream
+	Off, On toolchain.TestResult
+}
+
+// UpstreamResults are those of several suites.
+type UpstreamResults []UpstreamResult
+
+// Table shows the numbers of tests in Markdown. Subtests count as tests.
+func (results UpstreamResults) Table() string {
+	var b strings.Builder
+	b.WriteString("| suite in test/integration | gate | tests | passed | skipped | time |\n| --- | --- | ---: | ---: | ---: | ---: |\n")
+	for _, r := range results {
+		for _, run := range []struct {
+			gate string
+			toolchain.TestResult
+		}{{"off", r.Off}, {"on", r.On}} {
+			fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %s |\n", r.Suite.Folder, run.gate, len(run.Tests),
+				run.Count(toolchain.Passed), run.Count(toolchain.Skipped), run.Took.Round(time.Second))
+		}
+	}
+	return b.String()
+}
+
+// Check returns an error that names the tests that fail, with the gate off too: upstream's code has to behave as
+// it did without the series. So it does for suites of which fewer tests pass than have to.
+func (results UpstreamResults) Check() error {
+	var wrong []string
+	for _, r := range results {
+		for _, name := range r.Off.Failures() {
+			wrong = append(wrong, r.Suite.test(name)+" fails with the gate off")
+		}
+		for _, name := range regressions(r.Off, r.On) {
+			wrong = append(wrong, r.Suite.test(name)+" fails with the gate on only")
+		}
+		if n := min(r.Off.Count(toolchain.Passed), r.On.Count(toolchain.Passed)); n < r.Suite.AtLeast {
+			wrong = append(wrong, fmt.Sprintf("%s: %d tests pass, and it has to be at least %d", r.Suite.Folder, n, r.Suite.AtLeast))
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return progress.Refuse("upstream's suites:\n    "+strings.Join(wrong, "\n    "), "tests that pass, as on the base",
+		"make nightly ONLY=upstream-suites SUITE=<folder>; the output is beside the log of the step, in the files that end in -off.log and -on.log")
+}
+
+// regressions are the names of the tests that fail with the gate on and not with
+// it off, and of those that pass with it off and do not run with it on, but for the
+// subtests of one that is named already. A package that fails as a whole is "".
+func regressions(off, on toolchain.TestResult) []string {
+	var names []string
+	upstream := off.Failures()
+	for _, name := range on.Failures() {
+		if !slices.Contains(upstream, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(off.Tests)) {
+		outcome := on.Tests[name]
+		runs := outcome != "" && outcome != toolchain.Skipped
+		named := slices.ContainsFunc(names, func(test string) bool { return strings.HasPrefix(name, test+"/") })
+		if !runs && !named && off.Tests[name] == toolchain.Passed {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// test names a test of the suite, or with "" all of it.
+func (s Upstream) test(name string) string {
+	if name == "" {
+		name = "the package"
+	}
+	return s.Folder + ": " + name
 }
