@@ -218,27 +218,27 @@ func (r *Run) Verify() error {
 		"committed == regenerated", "make codegen, and commit what it changes (CONTRIBUTING.md says in which patch)")
 }
 
-// CopyBack puts what was changed into the user's tree, to be committed, and says what that is; "" if nothing was. Changes
-// of generated files there that the generators do not confirm are undone.
-func (r *Run) CopyBack(ctx context.Context) (changes string, err error) {
+// CopyBack puts what was changed into the user's tree, to be committed, and says at the end what that is. Changes of
+// generated files there that the generators do not confirm are undone.
+func (r *Run) CopyBack(ctx context.Context, s *progress.Step) error {
 	head, err := r.tree.Rev(ctx, "HEAD")
 	if err != nil {
-		return "", err
+		return err
 	}
 	if head != r.head {
-		return "", progress.Refuse("the tree moved to "+head+" while the generators ran", r.head, "make codegen")
+		return progress.Refuse("the tree moved to "+head+" while the generators ran", r.head, "make codegen")
 	}
 	dirty, err := r.tree.Dirty(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
 	stale := slices.DeleteFunc(dirty, func(p string) bool { return !r.written[p] })
 	if paths := slices.Concat(r.changed, stale); len(paths) > 0 {
 		// The work tree and the user's have their objects in one place.
 		err = r.tree.Git(ctx, append([]string{"restore", "--source=" + r.after, "--worktree", "--"}, paths...)...)
 	}
-	if err != nil || len(r.changed) == 0 {
-		return "", err
+	if err == nil && len(r.changed) > 0 {
+		s.AtEnd("%s\n%d files changed in %s; commit them (CONTRIBUTING.md says in which patch), then make export\n", r.stat, len(r.changed), r.tree.Dir)
 	}
-	return fmt.Sprintf("%s\n%d files changed in %s; commit them (CONTRIBUTING.md says in which patch), then make export", r.stat, len(r.changed), r.tree.Dir), nil
+	return err
 }

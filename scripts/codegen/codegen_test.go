@@ -136,7 +136,14 @@ func TestCopyBack(t *testing.T) {
 	if !progress.IsRefusal(err) {
 		t.Fatalf("differences: %v, want a refusal", err)
 	}
-	changes, err := r.CopyBack(t.Context())
+	copyBack := func() (string, error) {
+		var out strings.Builder
+		reporter := progress.New(&out, "codegen", t.TempDir())
+		err := reporter.Run(t.Context(), progress.Task{Name: "copy back", Do: r.CopyBack})
+		reporter.Done()
+		return out.String(), err
+	}
+	changes, err := copyBack()
 	if err != nil || !strings.Contains(changes, "3 files changed in "+f.p.Tree()) || !strings.Contains(changes, "new/zz_a.go") {
 		t.Errorf("error %v, changes %q", err, changes)
 	}
@@ -153,7 +160,7 @@ func TestCopyBack(t *testing.T) {
 		t.Errorf("a change by hand: %v, want a refusal", err)
 	}
 	f.commit()
-	if _, err := r.CopyBack(t.Context()); !progress.IsRefusal(err) || !strings.Contains(err.Error(), "moved") {
+	if _, err := copyBack(); !progress.IsRefusal(err) || !strings.Contains(err.Error(), "moved") {
 		t.Errorf("another HEAD: %v, want a refusal", err)
 	}
 }

@@ -81,10 +81,10 @@ func (r *Reporter) beat(m *Meter, log string, stop <-chan struct{}) {
 				r.draw(fmt.Sprintf("      %s %s (%s)", m.bar(), words, took))
 			case now.Sub(said) < heartbeat:
 			case words != "":
-				r.printf("      %s (%s)\n", words, took)
+				r.Printf("      %s (%s)\n", words, took)
 				said = now
 			default:
-				r.printf("      still running after %s (log: %s)\n", took, log)
+				r.Printf("      still running after %s (log: %s)\n", took, log)
 				said = now
 			}
 		}

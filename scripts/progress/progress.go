@@ -25,6 +25,7 @@ type Reporter struct {
 
 	mu    sync.Mutex
 	drawn bool // the cursor is in a line to be taken away
+	atEnd string
 }
 
 // New returns a reporter for verb. Each step logs to a file of its own in
@@ -64,9 +65,12 @@ type Step struct {
 
 // Sayf prints one line under the step.
 func (s *Step) Sayf(format string, args ...any) {
-	s.r.printf("      "+format+"\n", args...)
+	s.r.Printf("      "+format+"\n", args...)
 	fmt.Fprintf(s.Log, "# "+format+"\n", args...)
 }
+
+// AtEnd adds to what the verb prints when it has done all.
+func (s *Step) AtEnd(format string, args ...any) { s.r.atEnd += fmt.Sprintf(format, args...) }
 
 // Beside does something with a log beside that of the step, for work that runs side by side with
 // other work of the same step. An error says what it is of, and names the log.
@@ -99,7 +103,7 @@ func (r *Reporter) run(ctx context.Context, t Task, n, total int) error {
 	}
 	defer log.Close()
 
-	r.printf("[%d/%d] %s: %s\n", n, total, r.verb, t.Name)
+	r.Printf("[%d/%d] %s: %s\n", n, total, r.verb, t.Name)
 	begin := time.Now()
 	stop := make(chan struct{})
 	meter := &Meter{}
@@ -110,25 +114,23 @@ func (r *Reporter) run(ctx context.Context, t Task, n, total int) error {
 	beat.Wait()
 	took := time.Since(begin).Round(100 * time.Millisecond)
 	if err != nil {
-		r.printf("      FAILED after %s\n", took)
+		r.Printf("      FAILED after %s\n", took)
 		if IsRefusal(err) {
 			return err
 		}
 		return fmt.Errorf("%s, step %q: %w\n  log: %s", r.verb, t.Name, err, path)
 	}
-	r.printf("      done in %s\n", took)
+	r.Printf("      done in %s\n", took)
 	return nil
 }
 
-// Done prints the closing line of the verb.
+// Done prints what steps have left for the end, and the closing line of the verb.
 func (r *Reporter) Done() {
-	r.printf("%s: done in %s\n", r.verb, time.Since(r.start).Round(100*time.Millisecond))
+	r.Printf("%s%s: done in %s\n", r.atEnd, r.verb, time.Since(r.start).Round(100*time.Millisecond))
 }
 
-// Printf prints a line that belongs to no step.
-func (r *Reporter) Printf(format string, args ...any) { r.printf(format, args...) }
-
-func (r *Reporter) printf(format string, args ...any) { fmt.Fprintf(r, format, args...) }
+// Printf prints whole lines.
+func (r *Reporter) Printf(format string, args ...any) { fmt.Fprintf(r, format, args...) }
 
 // Write prints whole lines, in the place of one that is drawn.
 func (r *Reporter) Write(lines []byte) (int, error) {

@@ -69,6 +69,7 @@ func NewPlan(ctx context.Context, ws workspace.Workspace, o Options) (*Plan, err
 	}
 	switch {
 	case len(plan.Tasks) > 0:
+		plan.Tasks = append(plan.Tasks, progress.Task{Name: "are all of them needed?", Do: plan.judge})
 	case !matched:
 		return nil, progress.Refuse(fmt.Sprintf("no patch matches %q", cmp.Or(o.Patch, everything)), "a regular expression for names of patches", "make prove PATCH=0013")
 	default:
@@ -139,11 +140,12 @@ func (plan *Plan) prove(ctx context.Context, pr *prover, c Case, project string,
 	return nil
 }
 
-// Result is how many patches are needed, or an error that names those that are not.
-func (plan *Plan) Result() (proven int, err error) {
+// judge refuses patches that are not needed.
+func (plan *Plan) judge(_ context.Context, s *progress.Step) error {
 	if len(plan.bad) > 0 {
-		err = progress.Refuse("not proven:\n    "+strings.Join(plan.bad, "\n    "),
+		return progress.Refuse("not proven:\n    "+strings.Join(plan.bad, "\n    "),
 			"Proven-By names a test that the patch or an earlier one brings, and that fails without the patch", "make edit, and amend the commit")
 	}
-	return plan.proven, err
+	s.AtEnd("prove: %d patches are needed\n", plan.proven)
+	return nil
 }

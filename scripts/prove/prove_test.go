@@ -89,7 +89,7 @@ func TestProve(t *testing.T) {
 			must(reporter.Run(ctx, progress.Task{Name: c.Patch.Name, Do: func(ctx context.Context, s *progress.Step) error { return plan.prove(ctx, prover, c, "x", s) }}))
 		}
 	}
-	proven, err := plan.Result()
+	proven, err := plan.proven, reporter.Run(ctx, progress.Task{Name: "are all of them needed?", Do: plan.judge})
 	if wrong := `x comes too early: a:TestD IS NOT THERE AFTER IT; it comes with "has a test for something" (log: `; proven != 1 || !progress.IsRefusal(err) || !strings.Contains(err.Error(), wrong) {
 		t.Errorf("%d proven, error %v, want one, and %q", proven, err, wrong)
 	}

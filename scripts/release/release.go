@@ -45,9 +45,6 @@ type Release struct {
 // named by the version.
 func New(ws workspace.Workspace, o Options) *Release { return &Release{ws: ws, o: o} }
 
-// Dir is the folder of the release. It is known when the release has been made.
-func (rel *Release) Dir() string { return rel.dist }
-
 // Tasks make the release. One of ours that is there is replaced at the very end; until
 // then, and on any error, it stays as it is.
 func (rel *Release) Tasks() []progress.Task {
@@ -175,7 +172,7 @@ func (rel *Release) finish(_ context.Context, s *progress.Step) error {
 	if err := replace(rel.out, rel.dist, filepath.Join(rel.partial, "replaced")); err != nil {
 		return err
 	}
-	s.Sayf("%s", rel.dist)
+	s.AtEnd("release: %s\n", rel.dist)
 	return nil
 }
 

@@ -19,7 +19,7 @@ func makeRelease(ctx context.Context, t *testing.T, ws workspace.Workspace, o Op
 	t.Helper()
 	rel := New(ws, o)
 	err := progress.New(io.Discard, "release", ws.Logs()).Run(ctx, rel.Tasks()...)
-	return rel.Dir(), errors.Join(err, rel.Close())
+	return rel.dist, errors.Join(err, rel.Close())
 }
 
 func TestTwoReleasesInTwoFoldersAreEqual(t *testing.T) {

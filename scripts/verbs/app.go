@@ -116,7 +116,7 @@ func (a *App) ensureBase(ctx context.Context, p workspace.Project, s *progress.S
 }
 
 func (a *App) ensureSeries(ctx context.Context, p workspace.Project, s *progress.Step) error {
-	s.Sayf("%s", p.Title)
+	s.Sayf("%s: %s", p.Title, p.Tree())
 	return series.Apply(ctx, gitrepo.Open(p.Tree(), s.Log), p.Series(), s)
 }
 

@@ -15,11 +15,5 @@ or with commits that are not exported, is refused.`, "  capacityv2 apply --kuber
 
 // Apply puts each series on its base tree, one commit per patch.
 func (a *App) Apply(ctx context.Context) error {
-	r := a.reporter("apply")
-	if err := r.Run(ctx, a.apply()...); err != nil {
-		return err
-	}
-	r.Printf("trees: %s\n", a.WS.Work)
-	r.Done()
-	return nil
+	return a.do(ctx, "apply", a.apply()...)
 }

@@ -25,22 +25,11 @@ func (a *App) Codegen(ctx context.Context, project string) error {
 	if err != nil {
 		return err
 	}
-	r := a.reporter("codegen")
-	// Not apply: commits of a contributor that are not exported are the point.
-	if err := r.Run(ctx, append(a.makeTree(), generate...)...); err != nil {
-		return err
-	}
 	for _, run := range runs {
-		changes, err := run.CopyBack(ctx)
-		if err != nil {
-			return err
-		}
-		if changes != "" {
-			r.Printf("%s\n", changes)
-		}
+		generate = append(generate, progress.Task{Name: "put what changed into the tree", Do: run.CopyBack})
 	}
-	r.Done()
-	return nil
+	// Not apply: commits of a contributor that are not exported are the point.
+	return a.do(ctx, "codegen", append(a.makeTree(), generate...)...)
 }
 
 // generate returns runs of the generators of a project, or of all, and their tasks.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -217,9 +216,4 @@ func driverManifests(dir string, stock bool) (string, error) {
 		manifests = confirmationFlag.ReplaceAllLiteralString(manifests, "")
 	}
 	return manifests, nil
-}
-
-// showDriver prints what to try with the driver.
-func showDriver(out io.Writer) {
-	fmt.Fprintf(out, "the reference driver runs; docs/examples/reference.yaml says what to try with it\n")
 }

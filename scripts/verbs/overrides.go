@@ -20,18 +20,11 @@ staging-overrides/example is one.`, "", a.Overrides)
 // Overrides writes the patched staging modules as a module proxy of files, and
 // the lines with which another Go module uses it.
 func (a *App) Overrides(ctx context.Context) error {
-	r := a.reporter("overrides")
-	var res overrides.Result
-	err := r.Run(ctx, a.apply(progress.Task{Name: "write the module proxy", Do: func(ctx context.Context, s *progress.Step) (err error) {
-		res, err = a.writeOverrides(ctx, s)
+	return a.do(ctx, "overrides", a.apply(progress.Task{Name: "write the module proxy", Do: func(ctx context.Context, s *progress.Step) error {
+		res, err := a.writeOverrides(ctx, s)
+		s.AtEnd("module proxy: %s\n%s", res.Goproxy, res.Replace())
 		return err
 	}})...)
-	if err != nil {
-		return err
-	}
-	r.Printf("module proxy: %s\n%s", res.Goproxy, res.Replace())
-	r.Done()
-	return nil
 }
 
 func (a *App) writeOverrides(ctx context.Context, s *progress.Step) (overrides.Result, error) {

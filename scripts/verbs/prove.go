@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -30,22 +31,13 @@ func (a *App) Prove(ctx context.Context, o prove.Options) error {
 	if err != nil {
 		return err
 	}
-	r := a.reporter("prove")
 	if plan.Note != "" {
-		r.Printf("prove: %s\n", plan.Note)
+		fmt.Fprintf(a.Out, "prove: %s\n", plan.Note)
 	}
-	if len(plan.Tasks) > 0 {
-		if err := r.Run(ctx, a.apply(plan.Tasks...)...); err != nil {
-			return err
-		}
-		proven, err := plan.Result()
-		if err != nil {
-			return err
-		}
-		r.Printf("prove: %d patches are needed\n", proven)
+	if len(plan.Tasks) == 0 {
+		return nil
 	}
-	r.Done()
-	return nil
+	return a.do(ctx, "prove", a.apply(plan.Tasks...)...)
 }
 
 // failsWithout runs the integration tests of matching folders (nil: all) with the gate off and on the stock server.

@@ -43,13 +43,7 @@ func (a *App) Release(ctx context.Context, signKey, proxyBase string) error {
 		}
 	}
 	rel := release.New(a.WS, o)
-	r := a.reporter("release")
-	if err := errors.Join(r.Run(ctx, a.apply(rel.Tasks()...)...), rel.Close()); err != nil {
-		return err
-	}
-	r.Printf("release: %s\n", rel.Dir())
-	r.Done()
-	return nil
+	return errors.Join(a.do(ctx, "release", a.apply(rel.Tasks()...)...), rel.Close())
 }
 
 func releaseVerifyCommand(a *App) *cobra.Command {

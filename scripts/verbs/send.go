@@ -48,17 +48,14 @@ func (a *App) Send(ctx context.Context, o sendOptions) error {
 		return err
 	}
 	dir := filepath.Join(a.WS.Work, "send", r.Slug())
-	reporter := a.reporter("send")
-	if err := reporter.Run(ctx, a.apply(
+	return a.do(ctx, "send", a.apply(
 		progress.Task{Name: "patch series and feature gates", Do: a.lintSeries},
-		progress.Task{Name: "branch " + r.Branch(), Do: func(ctx context.Context, s *progress.Step) error { return r.Make(ctx, dir, s) }},
-	)...); err != nil {
-		return err
-	}
-	reporter.Printf("branch: %s in %s\ntext of the pull request, to complete: %s\n", r.Branch(), r.Project.Tree(), filepath.Join(dir, "pull-request.md"))
-	reporter.Printf("in your checkout of upstream: git switch --create %s, then git am --3way %s\n", r.Branch(), filepath.Join(dir, "*.patch"))
-	reporter.Done()
-	return nil
+		progress.Task{Name: "branch " + r.Branch(), Do: func(ctx context.Context, s *progress.Step) error {
+			s.AtEnd("branch: %s in %s\ntext of the pull request, to complete: %s\n", r.Branch(), r.Project.Tree(), filepath.Join(dir, "pull-request.md"))
+			s.AtEnd("in your checkout of upstream: git switch --create %s, then git am --3way %s\n", r.Branch(), filepath.Join(dir, "*.patch"))
+			return r.Make(ctx, dir, s)
+		}},
+	)...)
 }
 
 // toSend finds the patches. They are of one project, as a pull request is.

@@ -73,24 +73,19 @@ func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, f
 		tasks = append(tasks, progress.Task{Name: "build the driver and its provisioner", Do: a.buildDriver})
 	}
 	tasks = append(tasks, further...)
-	tasks = append(tasks, progress.Task{Name: "tools of the cluster", Do: plan.Tools}, progress.Task{Name: "start the cluster, and wait until it serves", Do: plan.Up})
+	tasks = append(tasks, progress.Task{Name: "tools of the cluster", Do: plan.Tools}, progress.Task{Name: "start the cluster, and wait until it serves", Do: func(ctx context.Context, s *progress.Step) error {
+		if err := plan.Up(ctx, s); err != nil {
+			return err
+		}
+		return cluster.Show(a.WS, s.AtEnd)
+	}})
 	if driver != "" {
 		tasks = append(tasks, progress.Task{Name: "install the driver", Do: func(ctx context.Context, s *progress.Step) error {
+			s.AtEnd("the reference driver runs; docs/examples/reference.yaml says what to try with it\n")
 			return a.installDriver(ctx, options.Components != "", s)
 		}})
 	}
-	r := a.reporter("up")
-	if err := r.Run(ctx, tasks...); err != nil {
-		return err
-	}
-	if err := cluster.Show(a.WS, r.Printf); err != nil {
-		return err
-	}
-	if driver != "" {
-		showDriver(a.Out)
-	}
-	r.Done()
-	return nil
+	return a.do(ctx, "up", tasks...)
 }
 
 func (a *App) buildComponents(ctx context.Context, s *progress.Step, names []string) error {
