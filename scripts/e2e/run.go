@@ -18,8 +18,22 @@ import (
 	"capacityv2.internal/scripts/toolchain"
 )
 
+// Options say which specs run.
+type Options struct {
+	// Target is one of [Targets].
+	Target string
+	// Focus is for the names of the specs to run, slow ones too; nil: all.
+	Focus *regexp.Regexp
+	// All is whether all selected specs run, and not only the quick ones.
+	All bool
+	// Procs is how many specs run side by side.
+	Procs int
+}
+
 // Run is one run of specs on a target.
 type Run struct {
+	Options
+
 	// Program is the test program, and Ginkgo what runs its specs side by side, with Env.
 	Program, Ginkgo string
 	Env             []string
@@ -29,15 +43,8 @@ type Run struct {
 	Work string
 	// Kubeconfig and Kubectl are for the cluster.
 	Kubeconfig, Kubectl string
-	Target              string
 	// Without is what ours do without the change.
 	Without suites.Expectations
-	// Focus is for the names of the specs to run, slow ones too; nil: all.
-	Focus *regexp.Regexp
-	// All is whether all selected specs run, and not only the quick ones.
-	All bool
-	// Procs is how many specs run side by side.
-	Procs int
 
 	selection Selection
 	// all are the names of all specs of the program.

@@ -18,7 +18,7 @@ import (
 // not run there.
 func sampleRun(target string, all bool, focus *regexp.Regexp) *Run {
 	return &Run{
-		Target: target, All: all, Focus: focus,
+		Options: Options{Target: target, All: all, Focus: focus},
 		Without: suites.Expectations{Suites: []suites.Suite{{Groups: []suites.Group{
 			{Tests: []string{"A", "B"}, GateOff: suites.Fails, Stock: suites.Fails},
 			{Tests: []string{"C"}, GateOff: suites.NotRun, Stock: suites.Fails, Why: "why"},

@@ -17,18 +17,10 @@ import (
 	"capacityv2.internal/scripts/toolchain"
 )
 
-// E2EOptions are those of E2E.
+// E2EOptions are those of E2E. With a focus, the tests of kubectl are left out.
 type E2EOptions struct {
+	e2e.Options
 	Cluster cluster.Options
-	// Target is one of e2e.Targets; "" is the first.
-	Target string
-	// Focus is for the names of the specs to run, instead of all and of the tests of
-	// kubectl; nil: all.
-	Focus *regexp.Regexp
-	// All is whether all selected specs run, and not only the quick ones, and are counted.
-	All bool
-	// Procs is how many specs run side by side.
-	Procs int
 	// Keep is whether the cluster stays.
 	Keep bool
 }
@@ -60,8 +52,7 @@ const SpecProcs = 12
 // one that is started here is ended, whatever happens. Without nodes there are
 // only the tests of kubectl.
 func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
-	target, err := e2e.Target(o.Target)
-	if err != nil {
+	if o.Target, err = e2e.Target(o.Target); err != nil {
 		return err
 	}
 	before, err := cluster.Running(a.WS)
@@ -73,12 +64,12 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	var build []progress.Task
 	if withoutNodes(o.Cluster) {
 		driver = ""
-		if target != e2e.GateOn || o.Focus != nil || o.All {
+		if o.Target != e2e.GateOn || o.Focus != nil || o.All {
 			return progress.Refuse("TARGET, FOCUS or ALL, for a cluster without nodes", "none of them: they need nodes", "make e2e, without CLUSTER_MODE")
 		}
 		// The tests compile against all of them.
 		build = []progress.Task{a.each("base trees", "", a.ensureBase), a.each("apply the series", "", a.ensureSeries)}
-	} else if build, err = a.prepareSpecs(target, &o.Cluster); err != nil {
+	} else if build, err = a.prepareSpecs(o.Target, &o.Cluster); err != nil {
 		return err
 	}
 	if !before && !o.Keep {
@@ -104,15 +95,15 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	run := &e2e.Run{
 		Program: filepath.Join(a.WS.Components(), specProgram), Ginkgo: filepath.Join(a.WS.Bin(), "ginkgo"), Env: []string{a.binPath()},
 		Suite: a.specSuite(), Work: filepath.Join(a.WS.Work, "e2e"), Kubeconfig: st.Kubeconfig, Kubectl: filepath.Join(st.Components, "kubectl"),
-		Target: target, Without: without, Focus: o.Focus, All: o.All, Procs: o.Procs,
+		Options: o.Options, Without: without,
 	}
 	var others []progress.Task
-	if target == e2e.GateOn && o.Focus == nil {
+	if o.Target == e2e.GateOn && o.Focus == nil {
 		others = append(others, kubectl)
 	}
 	return a.do(ctx, "e2e", append(run.Tasks(others...), progress.Task{Name: "results", Do: func(context.Context, *progress.Step) error {
 		if o.All && o.Focus == nil {
-			return errors.Join(a.keepResult("e2e-"+target+".md", run.Table()), run.Check())
+			return errors.Join(a.keepResult("e2e-"+o.Target+".md", run.Table()), run.Check())
 		}
 		return run.Check()
 	}})...)

@@ -117,7 +117,7 @@ func (a *App) e2eAll(ctx context.Context) error {
 	var errs []error
 	for _, target := range e2e.Targets {
 		if ctx.Err() == nil {
-			errs = append(errs, a.E2E(ctx, E2EOptions{Target: target, All: true, Procs: SpecProcs}))
+			errs = append(errs, a.E2E(ctx, E2EOptions{Options: e2e.Options{Target: target, All: true, Procs: SpecProcs}}))
 		}
 	}
 	return errors.Join(errs...)
