@@ -16,16 +16,12 @@ import (
 	"capacityv2.internal/scripts/release"
 )
 
-// BenchOptions are those of Bench.
+// BenchOptions are the flags of the verb. If Only is nil, it matches all.
 type BenchOptions struct {
-	// Suite is one of benchSuites.
-	Suite string
-	// Only is for the names of what a suite measures; nil matches all.
-	Only *regexp.Regexp
-	// ReportOnly writes the report of the scheduler again from the results that there are.
+	Suite      string
+	Only       *regexp.Regexp
 	ReportOnly bool
-	// Runs is how often the suite chain measures each scenario.
-	Runs int
+	Runs       int
 }
 
 const (

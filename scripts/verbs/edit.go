@@ -81,7 +81,8 @@ func (a *App) settle(ctx context.Context, repo gitrepo.Repo, r *progress.Reporte
 		r.Printf("edit: nothing changed\n")
 		return nil
 	}
-	r.Printf("%d files not committed, HEAD %s. Save (export the commits), discard, or keep for later? [s/d/k] ", len(dirty), moved(head, exported))
+	moved := map[bool]string{true: "not moved", false: "moved"}[head == exported]
+	r.Printf("%d files not committed, HEAD %s. Save (export the commits), discard, or keep for later? [s/d/k] ", len(dirty), moved)
 	answer, err := in.ReadString('\n')
 	if err != nil && answer == "" {
 		answer = "k"
@@ -94,13 +95,6 @@ func (a *App) settle(ctx context.Context, repo gitrepo.Repo, r *progress.Reporte
 	}
 	r.Printf("edit: kept as it is; make edit goes on, make export saves it\n")
 	return nil
-}
-
-func moved(head, exported string) string {
-	if head == exported {
-		return "not moved"
-	}
-	return "moved"
 }
 
 // discard returns the tree to what the patch files say.
