@@ -7,12 +7,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/progress"
 )
@@ -130,14 +130,8 @@ func (p *Plan) fingerprint() (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, p.options.Gates, p.ports)
 	for _, n := range p.Components() {
-		f, err := os.Open(filepath.Join(p.options.Components, n))
-		if err != nil {
-			return "", progress.Refuse("no "+n+" in "+p.options.Components, "the built components", "make up, which builds them")
-		}
-		_, err = io.Copy(h, f)
-		f.Close()
-		if err != nil {
-			return "", err
+		if err := files.Copy(h, filepath.Join(p.options.Components, n)); err != nil {
+			return "", progress.Refuse(fmt.Sprintf("no %s in %s: %v", n, p.options.Components, err), "the built components", "make up, which builds them")
 		}
 	}
 	for _, i := range p.options.Images {

@@ -4,8 +4,13 @@ package files
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 
 	"sigs.k8s.io/yaml"
@@ -17,6 +22,30 @@ func Update(path string, content []byte) (changed bool, err error) {
 		return false, nil
 	}
 	return true, os.WriteFile(path, content, 0o644)
+}
+
+// Copy writes the content of the file at path to w, such as a hash.
+func Copy(w io.Writer, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(w, f)
+	return err
+}
+
+// Hash is the SHA-256, in hex, over names and contents of files. One that is missing counts as empty.
+func Hash(from fs.FS, names ...string) (string, error) {
+	hash := sha256.New()
+	for _, name := range names {
+		content, err := fs.ReadFile(from, name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		fmt.Fprintf(hash, "%s %d\n%s", name, len(content), content)
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
 // WriteJSON replaces the file at path by v, indented. It does so in one step: nobody

@@ -68,14 +68,8 @@ func (i Image) Sum(h hash.Hash) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(i.Files)) {
-		f, err := os.Open(i.Files[name])
-		if err != nil {
+		if err := files.Copy(h, i.Files[name]); err != nil {
 			return fmt.Errorf("image %s: %w", i.Reference, err)
-		}
-		_, err = io.Copy(h, f)
-		f.Close()
-		if err != nil {
-			return err
 		}
 	}
 	return nil

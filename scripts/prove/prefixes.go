@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/series"
@@ -60,7 +62,7 @@ func otherInputs(ctx context.Context, ws workspace.Workspace, p workspace.Projec
 		}
 		inputs = append(inputs, tree)
 	}
-	hash, err := workspace.HashGoWork(p.Series())
+	hash, err := files.Hash(os.DirFS(p.Series()), workspace.GoWorkFiles...)
 	return append(inputs, hash), err
 }
 

@@ -61,12 +61,7 @@ func readTarGz(path string, f func(*tar.Header, io.Reader) error) error {
 
 // sum returns the SHA-256 of a file in hex.
 func sum(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
 	h := sha256.New()
-	_, err = io.Copy(h, f)
+	err := files.Copy(h, path)
 	return hex.EncodeToString(h.Sum(nil)), err
 }

@@ -49,15 +49,7 @@ func packSource(ctx context.Context, src source, tmp, out string, log io.Writer)
 			return err
 		}
 	}
-	return writeGz(filepath.Join(out, src.tarball()), func(w io.Writer) error {
-		f, err := os.Open(tarball)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		_, err = io.Copy(w, f)
-		return err
-	})
+	return writeGz(filepath.Join(out, src.tarball()), func(w io.Writer) error { return files.Copy(w, tarball) })
 }
 
 // seriesTarball holds the broken-out series of every upstream project.

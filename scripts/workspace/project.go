@@ -13,6 +13,12 @@ import (
 	"capacityv2.internal/scripts/progress"
 )
 
+// GoWork is the file that names the modules that a tree compiles against.
+const GoWork = "go.work"
+
+// GoWorkFiles are [GoWork] and its sums. No commit of a tree has them.
+var GoWorkFiles = []string{GoWork, GoWork + ".sum"}
+
 // Kubernetes is the project whose tree the cluster, the release and the tests are
 // made from.
 const Kubernetes = "kubernetes"
