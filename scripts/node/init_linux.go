@@ -22,8 +22,8 @@ import (
 // Start starts the node's first process in namespaces of its own: this program, with a
 // verb and the spec. It waits at the returned gate until it is told to go on.
 func (s *Spec) Start(dir, verb string) (cmd *exec.Cmd, gate *os.File, err error) {
-	file, err := s.write()
-	if err != nil {
+	file := s.Node.Path("spec.json")
+	if err := files.WriteJSON(file, s); err != nil {
 		return nil, nil, err
 	}
 	exe, err := os.Executable()
@@ -49,12 +49,6 @@ func (s *Spec) Start(dir, verb string) (cmd *exec.Cmd, gate *os.File, err error)
 		return nil, nil, errors.Join(fmt.Errorf("start %s: %w", s.Node.Name, err), open.Close())
 	}
 	return cmd, open, nil
-}
-
-// write writes the spec into the node's folder and returns the file.
-func (s *Spec) write() (string, error) {
-	file := s.Node.Path("spec.json")
-	return file, files.WriteJSON(file, s)
 }
 
 // told waits for the word to go on. Where the gate was closed without it, who

@@ -85,7 +85,8 @@ func newProvenance(in inputs, sums map[string]string) ([]byte, error) {
 		},
 		"runDetails": map[string]any{"builder": map[string]string{"id": builder}},
 	}
-	return marshal(s)
+	b, err := json.MarshalIndent(s, "", "  ")
+	return append(b, '\n'), err
 }
 
 // newResource takes digests as kind, value and so on.
@@ -124,16 +125,6 @@ func buildEnvironment() []string {
 		}
 	}
 	return out
-}
-
-// marshal writes v as indented JSON that keeps <, > and & readable.
-func marshal(v any) ([]byte, error) {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return []byte(b.String()), err
 }
 
 // dirHash turns an h1: sum into hex, the form that SPDX and in-toto use.

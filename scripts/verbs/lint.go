@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/files"
+	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/overrides"
 	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
@@ -60,30 +60,17 @@ func (a *App) lintSeries(context.Context, *progress.Step) error {
 	return a.overridesList(overrides.CheckList)
 }
 
-// files lists the files of ours whose name ends in suffix.
-func (a *App) files(suffix string) ([]string, error) {
-	var found []string
-	err := filepath.WalkDir(a.WS.Root, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && (p == a.WS.Work || p == a.WS.Dist() || d.Name() == ".git") {
-			return fs.SkipDir
-		}
-		if !d.IsDir() && strings.HasSuffix(p, suffix) {
-			found = append(found, p)
-		}
-		return nil
-	})
-	return found, err
+// files lists the files of ours that match patterns of git's, below the root. New ones count, ignored ones do not.
+func (a *App) files(ctx context.Context, patterns ...string) ([]string, error) {
+	return gitrepo.Open(a.WS.Root, nil).Lines(ctx, append([]string{"grep", "--untracked", "--files-with-matches", "-e", "", "--"}, patterns...)...)
 }
 
 func (a *App) gofmt(ctx context.Context, s *progress.Step) error {
-	goFiles, err := a.files(".go")
+	goFiles, err := a.files(ctx, "*.go")
 	if err != nil {
 		return err
 	}
-	out, err := run.Cmd{Log: s.Log, Name: "gofmt", Args: append([]string{"-s", "-l"}, goFiles...)}.Output(ctx)
+	out, err := run.Cmd{Dir: a.WS.Root, Log: s.Log, Name: "gofmt", Args: append([]string{"-s", "-l"}, goFiles...)}.Output(ctx)
 	if err != nil {
 		return err
 	}
@@ -142,18 +129,17 @@ func (a *App) shellAndActions(ctx context.Context, s *progress.Step) error {
 	if err := toolchain.EnsurePrograms(ctx, s, "shellcheck"); err != nil {
 		return err
 	}
-	scripts, err := a.files(".sh")
+	scripts, err := a.files(ctx, "*.sh", ".ci/run")
 	if err != nil {
 		return err
 	}
-	scripts = append(scripts, filepath.Join(a.WS.Root, ".ci", "run"))
-	if err := (run.Cmd{Log: s.Log, Name: "shellcheck", Args: scripts}).Run(ctx); err != nil {
+	if err := (run.Cmd{Dir: a.WS.Root, Log: s.Log, Name: "shellcheck", Args: scripts}).Run(ctx); err != nil {
 		return err
 	}
 	if err := toolchain.BuildTools(ctx, a.WS, s, toolchain.Actionlint); err != nil {
 		return err
 	}
-	workflows, err := filepath.Glob(filepath.Join(a.WS.Root, ".github", "workflows", "*.yaml"))
+	workflows, err := a.files(ctx, ".github/workflows/*.yaml")
 	if err != nil {
 		return err
 	}

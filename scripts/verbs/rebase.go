@@ -87,23 +87,13 @@ func (a *App) Rebase(ctx context.Context, ro rebaseOptions) error {
 			return err
 		}
 	}
-	r := a.reporter("rebase")
 	dir := rebaseDir(p, o.Version)
-	var results []series.Result
-	err = r.Run(ctx, a.apply(
+	return a.do(ctx, "rebase", a.apply(
 		a.rebaseTree(p, o, dir, false),
 		a.takenNames(p, dir),
-		rebasePatches("patches", p, dir, false, &results),
+		rebasePatches("patches", p, dir, false, new([]series.Result)),
 		progress.Task{Name: "take the base over", Do: func(ctx context.Context, s *progress.Step) error { return a.adopt(ctx, p, o, dir, s) }},
 	)...)
-	if results != nil {
-		r.Printf("rebase of %s to %s: %s\n", p.Title, o.Version, tally(results))
-	}
-	if err != nil {
-		return err
-	}
-	r.Done()
-	return nil
 }
 
 // check refuses what does not go together, before anything is done.
@@ -140,7 +130,7 @@ func (a *App) takenNames(p workspace.Project, dir string) progress.Task {
 	}}
 }
 
-// rebasePatches puts the patches that are not there yet on the tree in dir.
+// rebasePatches puts the patches that are not there yet on the tree in dir, and counts the outcomes.
 func rebasePatches(name string, p workspace.Project, dir string, forecast bool, results *[]series.Result) progress.Task {
 	return progress.Task{Name: name, Do: func(ctx context.Context, s *progress.Step) error {
 		patches, err := series.Read(p.Series())
@@ -149,6 +139,7 @@ func rebasePatches(name string, p workspace.Project, dir string, forecast bool, 
 		}
 		repo := gitrepo.Open(dir, s.Log)
 		*results, err = series.Rebase(ctx, repo, p.Series(), series.Rest(ctx, repo, patches), forecast, s)
+		s.Sayf("%s", tally(*results))
 		return err
 	}}
 }
