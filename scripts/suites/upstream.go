@@ -72,12 +72,12 @@ func (results UpstreamResults) Table() string {
 	var b strings.Builder
 	b.WriteString("| suite in test/integration | gate | tests | passed | skipped | time |\n| --- | --- | ---: | ---: | ---: | ---: |\n")
 	for _, r := range results {
-		for _, run := range []struct {
+		for _, at := range []struct {
 			gate string
 			toolchain.TestResult
 		}{{"off", r.Off}, {"on", r.On}} {
-			fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %s |\n", r.Suite.Folder, run.gate, len(run.Tests),
-				run.Count(toolchain.Passed), run.Count(toolchain.Skipped), run.Took.Round(time.Second))
+			fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %s |\n", r.Suite.Folder, at.gate, len(at.Tests),
+				at.Count(toolchain.Passed), at.Count(toolchain.Skipped), at.Took.Round(time.Second))
 		}
 	}
 	return b.String()

@@ -82,8 +82,8 @@ func (a *App) benchScheduler(ctx context.Context, o BenchOptions) error {
 		return a.do(ctx, "bench", tasks...)
 	case len(tasks) == 0:
 		var names []string
-		for _, run := range runs {
-			names = append(names, run.Name)
+		for _, r := range runs {
+			names = append(names, r.Name)
 		}
 		return progress.Refuse(fmt.Sprintf("no run matches %q", o.Only), "one of: "+strings.Join(names, "; "), "make bench ONLY='worst cases'")
 	}
@@ -114,16 +114,16 @@ func (a *App) benchPage(o BenchOptions, name string, runs []bench.Run) ([]progre
 	}
 	folders := map[string]string{"kubernetes": a.WS.Tree(), "test-integration": filepath.Join(a.WS.Root, "test-integration")}
 	var tasks []progress.Task
-	for _, run := range runs {
-		if !cmp.Or(o.Only, everything).MatchString(run.Name) {
+	for _, r := range runs {
+		if !cmp.Or(o.Only, everything).MatchString(r.Name) {
 			continue
 		}
-		tasks = append(tasks, progress.Task{Name: run.Name, Do: func(ctx context.Context, s *progress.Step) error {
-			measured, err := run.Measure(ctx, v.String(), folders[run.In], []string{a.binPath()}, s.Log)
+		tasks = append(tasks, progress.Task{Name: r.Name, Do: func(ctx context.Context, s *progress.Step) error {
+			measured, err := r.Measure(ctx, v.String(), folders[r.In], []string{a.binPath()}, s.Log)
 			if err != nil {
 				return err
 			}
-			results[run.Name] = measured
+			results[r.Name] = measured
 			return results.Save(page.Raw, runs)
 		}})
 	}

@@ -25,8 +25,8 @@ func (a *App) Codegen(ctx context.Context, project string) error {
 	if err != nil {
 		return err
 	}
-	for _, run := range runs {
-		generate = append(generate, progress.Task{Name: "put what changed into the tree", Do: run.CopyBack})
+	for _, r := range runs {
+		generate = append(generate, progress.Task{Name: "put what changed into the tree", Do: r.CopyBack})
 	}
 	// Not apply: commits of a contributor that are not exported are the point.
 	return a.do(ctx, "codegen", append(a.makeTree(), generate...)...)
@@ -42,8 +42,8 @@ func (a *App) generate(project string) (runs []*codegen.Run, tasks []progress.Ta
 		if len(p.Generators) == 0 {
 			continue
 		}
-		run := codegen.NewRun(a.WS, p)
-		runs, tasks = append(runs, run), append(tasks, run.Tasks()...)
+		r := codegen.NewRun(a.WS, p)
+		runs, tasks = append(runs, r), append(tasks, r.Tasks()...)
 	}
 	if len(runs) == 0 {
 		return nil, nil, progress.Refuse(project+" has no generated code", "a project whose project.yaml names generators", "make codegen")

@@ -92,7 +92,7 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	run := &e2e.Run{
+	specs := &e2e.Run{
 		Program: filepath.Join(a.WS.Components(), specProgram), Ginkgo: filepath.Join(a.WS.Bin(), "ginkgo"), Env: []string{a.binPath()},
 		Suite: a.specSuite(), Work: filepath.Join(a.WS.Work, "e2e"), Kubeconfig: st.Kubeconfig, Kubectl: filepath.Join(st.Components, "kubectl"),
 		Options: o.Options, Without: without,
@@ -101,11 +101,11 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	if o.Target == e2e.GateOn && o.Focus == nil {
 		others = append(others, kubectl)
 	}
-	return a.do(ctx, "e2e", append(run.Tasks(others...), progress.Task{Name: "results", Do: func(context.Context, *progress.Step) error {
+	return a.do(ctx, "e2e", append(specs.Tasks(others...), progress.Task{Name: "results", Do: func(context.Context, *progress.Step) error {
 		if o.All && o.Focus == nil {
-			return errors.Join(a.keepResult("e2e-"+o.Target+".md", run.Table()), run.Check())
+			return errors.Join(a.keepResult("e2e-"+o.Target+".md", specs.Table()), specs.Check())
 		}
-		return run.Check()
+		return specs.Check()
 	}})...)
 }
 

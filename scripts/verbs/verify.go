@@ -38,8 +38,8 @@ func (a *App) Verify(ctx context.Context) error {
 		}),
 	), generate, []progress.Task{{Name: "generated code is up to date", Do: func(context.Context, *progress.Step) error {
 		var errs []error
-		for _, run := range runs {
-			errs = append(errs, run.Verify())
+		for _, r := range runs {
+			errs = append(errs, r.Verify())
 		}
 		return errors.Join(errs...)
 	}}})...)
