@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 func TestRepin(t *testing.T) {
@@ -52,7 +52,7 @@ func TestReplace(t *testing.T) {
 	o := Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Pin: pin, Version: "v1.37.2", Staging: true}
 	tree, other := filepath.Join(work, "kubernetes"), filepath.Join(work, "kubernetes-other")
 	elsewhere := filepath.Join(t.TempDir(), "stock") // of the checkout that work is a copy of
-	err := progress.New(os.Stderr, "test", t.TempDir()).Run(t.Context(), progress.Task{Name: "trees", Do: func(ctx context.Context, s *progress.Step) error {
+	err := run.NewReporter(os.Stderr, "test", t.TempDir()).Run(t.Context(), run.Task{Name: "trees", Do: func(ctx context.Context, s *run.Step) error {
 		for _, dir := range []string{tree, other} {
 			if err := Ensure(ctx, dir, o, s); err != nil {
 				return err

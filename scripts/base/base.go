@@ -14,7 +14,7 @@ import (
 
 	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -49,7 +49,7 @@ type Options struct {
 
 // Ensure makes the tree at dir unless it is there. A tree of another base, or
 // one that is not ours, is refused, never overwritten.
-func Ensure(ctx context.Context, dir string, o Options, s *progress.Step) error {
+func Ensure(ctx context.Context, dir string, o Options, s *run.Step) error {
 	repo := gitrepo.Open(dir, s.Log)
 	if _, err := os.Lstat(dir); err == nil {
 		if err := check(ctx, repo, o); err != nil {
@@ -101,17 +101,17 @@ func Ensure(ctx context.Context, dir string, o Options, s *progress.Step) error 
 func check(ctx context.Context, repo gitrepo.Repo, o Options) error {
 	const help = "make clean (commits that are not exported are lost), then the same command again"
 	if !repo.Exists() {
-		return progress.Refuse(repo.Dir+" is not a git repository", "the tree that `make apply` makes", help)
+		return run.Refuse(repo.Dir+" is not a git repository", "the tree that `make apply` makes", help)
 	}
 	got, err := repo.Output(ctx, "config", "--local", "--get", "capacityv2.base")
 	if err != nil {
 		got = "unknown"
 	}
 	if want := o.source(); got != want {
-		return progress.Refuse(fmt.Sprintf("unknown base: %s holds %s", repo.Dir, got), want, help)
+		return run.Refuse(fmt.Sprintf("unknown base: %s holds %s", repo.Dir, got), want, help)
 	}
 	if _, err := repo.Rev(ctx, Ref+"^{commit}"); err != nil {
-		return progress.Refuse(repo.Dir+" has no "+Ref, "the tree that `make apply` makes", help)
+		return run.Refuse(repo.Dir+" has no "+Ref, "the tree that `make apply` makes", help)
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func writeInfo(dir, name, content string) error {
 }
 
 // Stock checks the base out, without the series, as a second work tree at dir.
-func Stock(ctx context.Context, tree, dir string, s *progress.Step) error {
+func Stock(ctx context.Context, tree, dir string, s *run.Step) error {
 	repo := gitrepo.Open(tree, s.Log)
 	want, err := repo.Rev(ctx, Ref)
 	if err != nil {

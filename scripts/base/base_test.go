@@ -14,7 +14,7 @@ import (
 	"golang.org/x/mod/zip"
 
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // The modules of a Kubernetes that is small enough for a test.
@@ -99,8 +99,8 @@ func put(t *testing.T, path, content string) {
 
 func ensure(t *testing.T, dir string, o Options) error {
 	t.Helper()
-	r := progress.New(&strings.Builder{}, "test", t.TempDir())
-	return r.Run(context.Background(), progress.Task{Name: "tree", Do: func(ctx context.Context, s *progress.Step) error {
+	r := run.NewReporter(&strings.Builder{}, "test", t.TempDir())
+	return r.Run(context.Background(), run.Task{Name: "tree", Do: func(ctx context.Context, s *run.Step) error {
 		return Ensure(ctx, dir, o, s)
 	}})
 }
@@ -146,7 +146,7 @@ func TestEnsureFromModules(t *testing.T) {
 			t.Errorf("a second time: %v", err)
 		}
 		o.Checkout = "elsewhere"
-		if err := ensure(t, dir, o); !progress.IsRefusal(err) || !strings.Contains(err.Error(), "unknown base") {
+		if err := ensure(t, dir, o); !run.IsRefusal(err) || !strings.Contains(err.Error(), "unknown base") {
 			t.Errorf("another base: %v, want a refusal", err)
 		}
 	}
@@ -184,7 +184,7 @@ func TestEnsureRefuses(t *testing.T) {
 			tc.prepare(t, pin, dir, &o)
 			before, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), "*"))
 			err := ensure(t, dir, o)
-			if !progress.IsRefusal(err) || !strings.Contains(err.Error(), tc.want) {
+			if !run.IsRefusal(err) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want a refusal that holds %q", err, tc.want)
 			}
 			after, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), "*"))
@@ -203,7 +203,7 @@ func TestEnsureNoticesAChangedModuleCache(t *testing.T) {
 	}
 	put(t, filepath.Join(os.Getenv("GOMODCACHE"), "k8s.io", "api@v0.37.2", "types.go"), "package evil\n")
 	err := ensure(t, filepath.Join(t.TempDir(), "tree"), o)
-	if !progress.IsRefusal(err) || !strings.Contains(err.Error(), "wrong checksum: k8s.io/api@v0.37.2") {
+	if !run.IsRefusal(err) || !strings.Contains(err.Error(), "wrong checksum: k8s.io/api@v0.37.2") {
 		t.Errorf("got %v, want a refusal", err)
 	}
 }
@@ -276,14 +276,14 @@ func TestEnsureFromCheckout(t *testing.T) {
 			}
 			o := options(pin, src)
 			err := ensure(t, filepath.Join(t.TempDir(), "tree"), o)
-			if !progress.IsRefusal(err) || !strings.Contains(err.Error(), tc.want) {
+			if !run.IsRefusal(err) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want a refusal that holds %q", err, tc.want)
 			}
 		})
 	}
 	t.Run("not a checkout", func(t *testing.T) {
 		err := ensure(t, filepath.Join(t.TempDir(), "tree"), options(pin, t.TempDir()))
-		if !progress.IsRefusal(err) || !strings.Contains(err.Error(), "is not the top of a git checkout") {
+		if !run.IsRefusal(err) || !strings.Contains(err.Error(), "is not the top of a git checkout") {
 			t.Errorf("got %v, want a refusal", err)
 		}
 	})

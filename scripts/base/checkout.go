@@ -13,20 +13,20 @@ import (
 	"strings"
 
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // clone copies the tag of the user's checkout to dst, after comparing it with
 // the assembled modules, which the checksum database vouches for. The user's
 // checkout is only read.
-func clone(ctx context.Context, o Options, modules, dst string, s *progress.Step) error {
+func clone(ctx context.Context, o Options, modules, dst string, s *run.Step) error {
 	src := gitrepo.Open(o.Checkout, s.Log)
 	if !src.Exists() {
-		return progress.Refuse("KUBERNETES_SRC="+o.Checkout+" is not the top of a git checkout", "a checkout of Kubernetes with the tag "+o.Version, "make apply without KUBERNETES_SRC")
+		return run.Refuse("KUBERNETES_SRC="+o.Checkout+" is not the top of a git checkout", "a checkout of Kubernetes with the tag "+o.Version, "make apply without KUBERNETES_SRC")
 	}
 	tag, err := src.Rev(ctx, "refs/tags/"+o.Version+"^{commit}")
 	if err != nil {
-		return progress.Refuse("KUBERNETES_SRC="+o.Checkout+" has no tag "+o.Version, "a checkout of Kubernetes with that tag", "git -C "+o.Checkout+" fetch --tags")
+		return run.Refuse("KUBERNETES_SRC="+o.Checkout+" has no tag "+o.Version, "a checkout of Kubernetes with that tag", "git -C "+o.Checkout+" fetch --tags")
 	}
 	s.Sayf("comparing the checkout's %s with the modules", o.Version)
 	if err := compare(ctx, src, tag, modules, s); err != nil {
@@ -67,7 +67,7 @@ func mayDiffer(path string) bool {
 
 // compare refuses when a file of the assembled tree is missing from the
 // checkout's tag or has other content there.
-func compare(ctx context.Context, src gitrepo.Repo, tag, modules string, s *progress.Step) error {
+func compare(ctx context.Context, src gitrepo.Repo, tag, modules string, s *run.Step) error {
 	lines, err := src.Lines(ctx, "ls-tree", "-r", "-z", "--full-tree", tag)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func compare(ctx context.Context, src gitrepo.Repo, tag, modules string, s *prog
 			more = fmt.Sprintf(" and %d more", len(bad)-10)
 			bad = bad[:10]
 		}
-		return progress.Refuse("the checkout's tag differs from the published modules in: "+strings.Join(bad, ", ")+more,
+		return run.Refuse("the checkout's tag differs from the published modules in: "+strings.Join(bad, ", ")+more,
 			"upstream's own tag", "git -C "+src.Dir+" fetch --force --tags <upstream>, or make apply without KUBERNETES_SRC")
 	}
 	s.Sayf("%d files are the same, %d exist only in the checkout", same, len(have)-same)

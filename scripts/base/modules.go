@@ -16,7 +16,6 @@ import (
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/sumdb/dirhash"
 
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 )
@@ -123,7 +122,7 @@ func download(ctx context.Context, pin string, log io.Writer, queries []string) 
 const checksumMismatch = "checksum mismatch"
 
 func wrongChecksum(pin, found string) error {
-	return progress.Refuse("wrong checksum: "+found, "the sums of "+filepath.Join(pin, "go.sum"), "go env GOPROXY, and ask who serves it; or go clean -modcache")
+	return run.Refuse("wrong checksum: "+found, "the sums of "+filepath.Join(pin, "go.sum"), "go env GOPROXY, and ask who serves it; or go clean -modcache")
 }
 
 // checkCache compares modules in the module cache with their sums.
@@ -142,7 +141,7 @@ func checkCache(pin string, modules []downloaded) error {
 			return err
 		}
 		if got != want {
-			return progress.Refuse(
+			return run.Refuse(
 				fmt.Sprintf("wrong checksum: %s@%s in the module cache is %s", m.Path, m.Version, got), want,
 				"go clean -modcache, then the same command again")
 		}
@@ -158,5 +157,5 @@ func cannotFetch(m downloaded, by string) error {
 	if by != "" {
 		name += ", which " + by + " requires"
 	}
-	return progress.Refuse("cannot fetch "+name+": "+reason, "a version that the Go module proxy serves, with the checksum of go.sum", "go env GOPROXY GOSUMDB")
+	return run.Refuse("cannot fetch "+name+": "+reason, "a version that the Go module proxy serves, with the checksum of go.sum", "go env GOPROXY GOSUMDB")
 }

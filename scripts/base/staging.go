@@ -15,7 +15,7 @@ import (
 	"golang.org/x/mod/semver"
 
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // stagingPrefix is how the go.work of a tree names its staging modules.
@@ -137,7 +137,7 @@ func Without(ctx context.Context, repo gitrepo.Repo) ([]string, error) {
 // version of Kubernetes: v1.37.2 gives v0.37.2.
 func StagingVersion(kubernetes string) (string, error) {
 	if !semver.IsValid(kubernetes) || semver.Major(kubernetes) != "v1" || semver.Build(kubernetes) != "" {
-		return "", progress.Refuse(fmt.Sprintf("unknown base %q", kubernetes), "a tag of Kubernetes such as v1.37.2", "make rebase BASE=v1.37.2")
+		return "", run.Refuse(fmt.Sprintf("unknown base %q", kubernetes), "a tag of Kubernetes such as v1.37.2", "make rebase BASE=v1.37.2")
 	}
 	return "v0" + strings.TrimPrefix(kubernetes, "v1"), nil
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // withExamples are the fake modules; the tree names two more that are not served.
@@ -39,7 +39,7 @@ func TestEnsureWithoutExamples(t *testing.T) {
 		}
 		dir := filepath.Join(t.TempDir(), "tree")
 		var out strings.Builder
-		err := progress.New(&out, "test", t.TempDir()).Run(t.Context(), progress.Task{Name: "tree", Do: func(ctx context.Context, s *progress.Step) error {
+		err := run.NewReporter(&out, "test", t.TempDir()).Run(t.Context(), run.Task{Name: "tree", Do: func(ctx context.Context, s *run.Step) error {
 			return Ensure(ctx, dir, options(pin, ""), s)
 		}})
 		if err != nil {
@@ -89,7 +89,7 @@ func TestEnsureWithoutANeededModule(t *testing.T) {
 			if tc.unpin {
 				unpin(t, pin)
 			}
-			if err := ensure(t, filepath.Join(t.TempDir(), "tree"), options(pin, "")); !progress.IsRefusal(err) || !strings.Contains(err.Error(), tc.want) {
+			if err := ensure(t, filepath.Join(t.TempDir(), "tree"), options(pin, "")); !run.IsRefusal(err) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want a refusal that holds %q", err, tc.want)
 			}
 		})
@@ -101,7 +101,7 @@ func TestEnsureWithoutANeededModule(t *testing.T) {
 			t.Fatal(err)
 		}
 		put(t, filepath.Join(pin, "go.mod"), string(b)+example)
-		if err := ensure(t, filepath.Join(t.TempDir(), "tree"), options(pin, "")); !progress.IsRefusal(err) || !strings.Contains(err.Error(), "cannot fetch k8s.io/example@v0.37.2") {
+		if err := ensure(t, filepath.Join(t.TempDir(), "tree"), options(pin, "")); !run.IsRefusal(err) || !strings.Contains(err.Error(), "cannot fetch k8s.io/example@v0.37.2") {
 			t.Errorf("got %v, want a refusal: today's proxy must not change the tree", err)
 		}
 	})

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"capacityv2.internal/scripts/machine"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -18,7 +18,7 @@ const stopTime = 45 * time.Second
 
 // Down ends the cluster and takes away all that it made outside the work folder.
 // Without a cluster it says so and does nothing. The logs stay.
-func Down(ctx context.Context, ws workspace.Workspace, s *progress.Step) error {
+func Down(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 	held, err := lock(ws)
 	if err != nil {
 		return err

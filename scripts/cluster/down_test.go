@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"capacityv2.internal/scripts/machine"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -69,7 +69,7 @@ func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
 
 func down(t *testing.T, ws workspace.Workspace) error {
 	t.Helper()
-	return progress.New(t.Output(), "down", ws.Logs()).Run(t.Context(), progress.Task{Name: "down", Do: func(ctx context.Context, s *progress.Step) error { return Down(ctx, ws, s) }})
+	return run.NewReporter(t.Output(), "down", ws.Logs()).Run(t.Context(), run.Task{Name: "down", Do: func(ctx context.Context, s *run.Step) error { return Down(ctx, ws, s) }})
 }
 
 // runBeside lets control groups be all that there are.
@@ -119,7 +119,7 @@ func TestDownRefusesBesideUp(t *testing.T) {
 	if err := (&state{ID: "abc123", Mode: ModeFull, ws: ws}).save(); err != nil {
 		t.Fatal(err)
 	}
-	if err := down(t, ws); !progress.IsRefusal(err) || !machine.Exists(statePath(ws)) {
+	if err := down(t, ws); !run.IsRefusal(err) || !machine.Exists(statePath(ws)) {
 		t.Errorf("%v, want a refusal", err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"capacityv2.internal/scripts/node"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // Mode is how much of a cluster runs.
@@ -48,13 +48,13 @@ type Options struct {
 func chooseMode(o Options, obstacle string) (m Mode, notice string, err error) {
 	switch wish := Mode(o.Mode); {
 	case wish != "" && wish != ModeFull && wish != ModeControlPlane:
-		return "", "", progress.Refuse("CLUSTER_MODE="+o.Mode, "full, control-plane, or nothing", "make up CLUSTER_MODE=")
+		return "", "", run.Refuse("CLUSTER_MODE="+o.Mode, "full, control-plane, or nothing", "make up CLUSTER_MODE=")
 	case wish == ModeControlPlane:
 		return ModeControlPlane, "", nil
 	case obstacle == "":
 		return ModeFull, "", nil
 	case wish == ModeFull:
-		return "", "", progress.Refuse("no node can run here: "+obstacle,
+		return "", "", run.Refuse("no node can run here: "+obstacle,
 			"root on Linux, with the right to make namespaces and control groups", "make up CLUSTER_MODE=control-plane")
 	}
 	return ModeControlPlane, "no node can run here (" + obstacle + "), so only the control plane is started", nil
@@ -70,13 +70,13 @@ func chooseNodes(o Options, m Mode, running int) (int, error) {
 	if o.Nodes != "" {
 		n, err := strconv.Atoi(o.Nodes)
 		if err != nil || n < 1 || n > maxNodes {
-			return 0, progress.Refuse("NODES="+o.Nodes, fmt.Sprintf("a number from 1 to %d, or nothing", maxNodes), "make up NODES=3")
+			return 0, run.Refuse("NODES="+o.Nodes, fmt.Sprintf("a number from 1 to %d, or nothing", maxNodes), "make up NODES=3")
 		}
 		wish = n
 	}
 	switch {
 	case wish > 0 && Mode(o.Mode) == ModeControlPlane:
-		return 0, progress.Refuse("NODES="+o.Nodes+" with CLUSTER_MODE="+o.Mode, "one of the two: this mode has no node", "make up NODES=")
+		return 0, run.Refuse("NODES="+o.Nodes+" with CLUSTER_MODE="+o.Mode, "one of the two: this mode has no node", "make up NODES=")
 	case m == ModeControlPlane:
 		return 0, nil
 	case wish > 0:

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"capacityv2.internal/scripts/machine"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 func TestChooseMode(t *testing.T) {
@@ -27,7 +27,7 @@ func TestChooseMode(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			got, notice, err := chooseMode(test.options, test.obstacle)
 			if test.refuse != "" {
-				if !progress.IsRefusal(err) || !strings.Contains(err.Error(), test.refuse) {
+				if !run.IsRefusal(err) || !strings.Contains(err.Error(), test.refuse) {
 					t.Fatalf("error %v, want a refusal with %q", err, test.refuse)
 				}
 				return
@@ -67,7 +67,7 @@ func TestChooseNodes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := chooseNodes(test.options, test.mode, test.running)
 			if test.refuse != "" {
-				if !progress.IsRefusal(err) || !strings.Contains(err.Error(), test.refuse) {
+				if !run.IsRefusal(err) || !strings.Contains(err.Error(), test.refuse) {
 					t.Fatalf("error %v, want a refusal with %q", err, test.refuse)
 				}
 				return
@@ -90,7 +90,7 @@ func TestOtherNumberOfNodesIsRefused(t *testing.T) {
 	st := &state{ID: "abc123", Ready: true, Mode: ModeFull, Nodes: 3, ws: ws}
 	p := &Plan{Mode: ModeFull, ws: ws, nodes: 1}
 	done, err := p.lookAtRunning(t.Context(), st, "", nil)
-	if done || !progress.IsRefusal(err) || !strings.Contains(err.Error(), "make up NODES=1") {
+	if done || !run.IsRefusal(err) || !strings.Contains(err.Error(), "make up NODES=1") {
 		t.Errorf("%v, %v, want a refusal", done, err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"capacityv2.internal/scripts/machine"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -38,7 +38,7 @@ func NewPlan(ws workspace.Workspace, o *Options) *Plan {
 // Prepare chooses the mode and refuses at once what would fail later, before
 // anything is built. As root on a Debian it installs the packages that are
 // missing. A cluster that runs already is not refused: [Plan.Up] looks at it.
-func (p *Plan) Prepare(ctx context.Context, s *progress.Step) error {
+func (p *Plan) Prepare(ctx context.Context, s *run.Step) error {
 	if err := requirePlainPath(p.ws.Root); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func requirePlainPath(root string) error {
 	if plainPath.MatchString(root) {
 		return nil
 	}
-	return progress.Refuse("the checkout is in "+root, "a path without spaces and other special characters, which upstream's scripts do not quote",
+	return run.Refuse("the checkout is in "+root, "a path without spaces and other special characters, which upstream's scripts do not quote",
 		"move the checkout")
 }
 
@@ -112,7 +112,7 @@ func (p *Plan) Components() []string {
 }
 
 // Tools builds the programs that the plan's mode needs beside them.
-func (p *Plan) Tools(ctx context.Context, s *progress.Step) error {
+func (p *Plan) Tools(ctx context.Context, s *run.Step) error {
 	needed := []toolchain.Tool{toolchain.Etcd, toolchain.Certificates}
 	if p.Mode == ModeFull {
 		needed = slices.Concat(needed, toolchain.NodeTools)

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 )
 
@@ -41,7 +40,7 @@ func choosePorts(m Mode, getenv func(string) string) ([]port, error) {
 		if v := getenv(p.Variable); v != "" {
 			n, err := strconv.Atoi(v)
 			if err != nil || n < 1 || n > 65535 {
-				return nil, progress.Refuse(p.Variable+"="+v, "a port from 1 to 65535", fmt.Sprintf("%s=%d make up", p.Variable, p.Number))
+				return nil, run.Refuse(p.Variable+"="+v, "a port from 1 to 65535", fmt.Sprintf("%s=%d make up", p.Variable, p.Number))
 			}
 			p.Number = n
 		}
@@ -60,7 +59,7 @@ func requirePorts(ctx context.Context, ports []port) error {
 			}
 			continue
 		}
-		return progress.Refuse(fmt.Sprintf("port %d is in use%s", p.Number, portUser(ctx, p.Number)),
+		return run.Refuse(fmt.Sprintf("port %d is in use%s", p.Number, portUser(ctx, p.Number)),
 			"it free for "+p.Variable, fmt.Sprintf("%s=<a free port> make up", p.Variable))
 	}
 	return nil

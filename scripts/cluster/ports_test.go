@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 func TestChoosePorts(t *testing.T) {
@@ -25,7 +25,7 @@ func TestChoosePorts(t *testing.T) {
 	}
 	for _, bad := range []string{"x", "0", "65536", "-1"} {
 		env["ETCD_PORT"] = bad
-		if _, err := choosePorts(ModeControlPlane, getenv); !progress.IsRefusal(err) {
+		if _, err := choosePorts(ModeControlPlane, getenv); !run.IsRefusal(err) {
 			t.Errorf("ETCD_PORT=%s: %v, want a refusal", bad, err)
 		}
 	}
@@ -38,7 +38,7 @@ func TestRequirePortsNamesThePort(t *testing.T) {
 	}
 	p := port{Variable: "API_SECURE_PORT", Number: l.Addr().(*net.TCPAddr).Port}
 	err = requirePorts(t.Context(), []port{p})
-	if !progress.IsRefusal(err) || !strings.Contains(err.Error(), fmt.Sprintf("port %d is in use", p.Number)) {
+	if !run.IsRefusal(err) || !strings.Contains(err.Error(), fmt.Sprintf("port %d is in use", p.Number)) {
 		t.Errorf("taken: %v", err)
 	}
 	if err := l.Close(); err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/node"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // launched is what was started and is not ready yet.
@@ -68,7 +68,7 @@ func (l *launched) startControlPlane(sc script, st *state) error {
 
 // startNodes starts the nodes in namespaces of their own, and connects them. The first one runs
 // upstream's script; the others join when that is done.
-func (l *launched) startNodes(ctx context.Context, p *Plan, sc script, st *state, s *progress.Step) error {
+func (l *launched) startNodes(ctx context.Context, p *Plan, sc script, st *state, s *run.Step) error {
 	specs, err := p.nodeSpecs(ctx, sc, st, s)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (st *state) nodeGroup(n *node.Node) string {
 }
 
 // nodeSpecs says how each node starts, and makes the folders and files of it.
-func (p *Plan) nodeSpecs(ctx context.Context, sc script, st *state, s *progress.Step) ([]*node.Spec, error) {
+func (p *Plan) nodeSpecs(ctx context.Context, sc script, st *state, s *run.Step) ([]*node.Spec, error) {
 	taken, err := machine.HostNetworks()
 	if err != nil {
 		return nil, err

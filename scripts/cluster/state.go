@@ -12,7 +12,7 @@ import (
 
 	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/machine"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -54,7 +54,7 @@ func loadState(ws workspace.Workspace) (*state, error) {
 		return nil, fmt.Errorf("%s: %w", statePath(ws), err)
 	}
 	if st.ID == "" || st.Mode != ModeFull && st.Mode != ModeControlPlane {
-		return nil, progress.Refuse(fmt.Sprintf("%s tells of a cluster %q in the mode %q", statePath(ws), st.ID, st.Mode),
+		return nil, run.Refuse(fmt.Sprintf("%s tells of a cluster %q in the mode %q", statePath(ws), st.ID, st.Mode),
 			"one that this version of the tooling has started: full or control-plane",
 			"end what still runs of it by hand, and remove the file")
 	}

@@ -14,7 +14,7 @@ import (
 
 	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/machine"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // InitVerb is the hidden verb under which the program runs [node.Init] with one
@@ -33,7 +33,7 @@ func Components() []string { return slices.Concat(components, []string{"kubelet"
 // Up starts the prepared cluster and waits until it serves. A cluster that runs the
 // same components with the same settings already is left alone. When it fails or ctx
 // ends, all that it started is taken away.
-func (p *Plan) Up(ctx context.Context, s *progress.Step) error {
+func (p *Plan) Up(ctx context.Context, s *run.Step) error {
 	held, err := lock(p.ws)
 	if err != nil {
 		return err
@@ -66,26 +66,26 @@ func (p *Plan) Up(ctx context.Context, s *progress.Step) error {
 
 // lookAtRunning decides what to do beside a recorded cluster: nothing more (done),
 // refuse, or go on, where nothing of it runs any more.
-func (p *Plan) lookAtRunning(ctx context.Context, st *state, fp string, s *progress.Step) (done bool, err error) {
+func (p *Plan) lookAtRunning(ctx context.Context, st *state, fp string, s *run.Step) (done bool, err error) {
 	if !st.Ready || !machine.Alive(st.ID) {
 		s.Sayf("taking away an earlier cluster that did not end well")
 		return false, st.takeDown(ctx)
 	}
 	if st.Fingerprint != fp || st.Mode != p.Mode {
-		return false, progress.Refuse("the running cluster has other components, images, gates or another mode", "the same settings, or no cluster", "make down, then the same command again")
+		return false, run.Refuse("the running cluster has other components, images, gates or another mode", "the same settings, or no cluster", "make down, then the same command again")
 	}
 	if st.Nodes != p.nodes {
-		return false, progress.Refuse("a cluster with "+countNodes(st.Nodes)+" runs", "one with "+countNodes(p.nodes)+", or no cluster",
+		return false, run.Refuse("a cluster with "+countNodes(st.Nodes)+" runs", "one with "+countNodes(p.nodes)+", or no cluster",
 			fmt.Sprintf("make down, then make up NODES=%d", p.nodes))
 	}
 	if err := st.serves(ctx); err != nil {
-		return false, progress.Refuse("a cluster runs, but does not serve: "+err.Error(), "a cluster that serves, or none", "make down, then make up; logs: "+placesOf(p.ws).logs())
+		return false, run.Refuse("a cluster runs, but does not serve: "+err.Error(), "a cluster that serves, or none", "make down, then make up; logs: "+placesOf(p.ws).logs())
 	}
 	s.Sayf("it runs already, and nothing has changed")
 	return true, nil
 }
 
-func (p *Plan) bringUp(ctx context.Context, st *state, s *progress.Step) error {
+func (p *Plan) bringUp(ctx context.Context, st *state, s *run.Step) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, upTime, fmt.Errorf("not ready after %s", upTime))
 	defer cancel()
 	// What an earlier cluster left, logs too.
@@ -131,7 +131,7 @@ func (p *Plan) fingerprint() (string, error) {
 	fmt.Fprintln(h, p.options.Gates, p.ports)
 	for _, n := range p.Components() {
 		if err := files.Copy(h, filepath.Join(p.options.Components, n)); err != nil {
-			return "", progress.Refuse(fmt.Sprintf("no %s in %s: %v", n, p.options.Components, err), "the built components", "make up, which builds them")
+			return "", run.Refuse(fmt.Sprintf("no %s in %s: %v", n, p.options.Components, err), "the built components", "make up, which builds them")
 		}
 	}
 	for _, i := range p.options.Images {

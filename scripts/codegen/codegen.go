@@ -15,7 +15,6 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
@@ -49,9 +48,9 @@ func NewRun(ws workspace.Workspace, p workspace.Project) *Run {
 
 // Tasks regenerate the tree at HEAD. They refuse a tree with changes that are not committed, unless a generator writes
 // those files anyway.
-func (r *Run) Tasks() []progress.Task {
-	return []progress.Task{
-		{Name: "work tree for the generators of " + r.project.Title, Do: func(ctx context.Context, s *progress.Step) error {
+func (r *Run) Tasks() []run.Task {
+	return []run.Task{
+		{Name: "work tree for the generators of " + r.project.Title, Do: func(ctx context.Context, s *run.Step) error {
 			if err := r.create(ctx, s); err != nil {
 				return err
 			}
@@ -65,16 +64,16 @@ func (r *Run) Tasks() []progress.Task {
 func (r *Run) work(log io.Writer) gitrepo.Repo { return gitrepo.Open(r.dir, log) }
 
 // create makes the work tree anew.
-func (r *Run) create(ctx context.Context, s *progress.Step) (err error) {
+func (r *Run) create(ctx context.Context, s *run.Step) (err error) {
 	if r.tree.Applying() {
-		return progress.Refuse("a patch is half applied in "+r.tree.Dir, "a tree with the whole series", "git -C "+r.tree.Dir+" am --continue, or --abort")
+		return run.Refuse("a patch is half applied in "+r.tree.Dir, "a tree with the whole series", "git -C "+r.tree.Dir+" am --continue, or --abort")
 	}
 	dirty, err := r.tree.Dirty(ctx)
 	if err != nil {
 		return err
 	}
 	if dirty = slices.DeleteFunc(dirty, r.project.Generated); len(dirty) > 0 {
-		return progress.Refuse("the tree has changes that are not committed: "+strings.Join(dirty, ", "),
+		return run.Refuse("the tree has changes that are not committed: "+strings.Join(dirty, ", "),
 			"all but generated files committed; the generators run on the committed tree", "git -C "+r.tree.Dir+" commit, then the same command again")
 	}
 	if r.head, err = r.tree.Rev(ctx, "HEAD"); err != nil {
@@ -87,7 +86,7 @@ func (r *Run) create(ctx context.Context, s *progress.Step) (err error) {
 }
 
 // equip puts in place what the generators would download.
-func (r *Run) equip(ctx context.Context, s *progress.Step) error {
+func (r *Run) equip(ctx context.Context, s *run.Step) error {
 	var programs []string
 	for _, g := range r.project.Generators {
 		programs = append(programs, g.Needs...)
@@ -102,7 +101,7 @@ func (r *Run) equip(ctx context.Context, s *progress.Step) error {
 }
 
 // generate runs one generator after the other.
-func (r *Run) generate(ctx context.Context, s *progress.Step) error {
+func (r *Run) generate(ctx context.Context, s *run.Step) error {
 	if _, err := r.writtenAnew(ctx); err != nil {
 		return err
 	}
@@ -131,7 +130,7 @@ var status = regexp.MustCompile(`^\+\+\+ \[[0-9 :]+\] ((?:Generating|Starting|Bu
 
 // call calls a generator in a folder. It has to write some of its files, changed or not: only then does no difference
 // mean anything.
-func (r *Run) call(ctx context.Context, g workspace.Generator, folder string, s *progress.Step) error {
+func (r *Run) call(ctx context.Context, g workspace.Generator, folder string, s *run.Step) error {
 	s.Sayf("%s", title(g, folder))
 	lines := &run.Lines{Each: func(line string) {
 		if m := status.FindStringSubmatch(line); m != nil {
@@ -180,7 +179,7 @@ func (r *Run) writtenAnew(ctx context.Context) (written []string, err error) {
 }
 
 // compare compares the work tree with its commit, and refuses a generated file of the series that nothing has written.
-func (r *Run) compare(ctx context.Context, s *progress.Step) (err error) {
+func (r *Run) compare(ctx context.Context, s *run.Step) (err error) {
 	for _, p := range r.touched {
 		if _, err := os.Lstat(filepath.Join(r.dir, p)); err == nil && r.project.Generated(p) && !r.written[p] {
 			return fmt.Errorf("%s is generated, but no generator that ran wrote it: is it in the series by mistake?", p)
@@ -214,19 +213,19 @@ func (r *Run) Verify() error {
 	if len(r.changed) == 0 {
 		return nil
 	}
-	return progress.Refuse(fmt.Sprintf("generated code of %s differs from what upstream's generators write (%d files):\n%s", r.project.Title, len(r.changed), r.stat),
+	return run.Refuse(fmt.Sprintf("generated code of %s differs from what upstream's generators write (%d files):\n%s", r.project.Title, len(r.changed), r.stat),
 		"committed == regenerated", "make codegen, and commit what it changes (CONTRIBUTING.md says in which patch)")
 }
 
 // CopyBack puts what was changed into the user's tree, to be committed, and says at the end what that is. Changes of
 // generated files there that the generators do not confirm are undone.
-func (r *Run) CopyBack(ctx context.Context, s *progress.Step) error {
+func (r *Run) CopyBack(ctx context.Context, s *run.Step) error {
 	head, err := r.tree.Rev(ctx, "HEAD")
 	if err != nil {
 		return err
 	}
 	if head != r.head {
-		return progress.Refuse("the tree moved to "+head+" while the generators ran", r.head, "make codegen")
+		return run.Refuse("the tree moved to "+head+" while the generators ran", r.head, "make codegen")
 	}
 	dirty, err := r.tree.Dirty(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -84,8 +84,8 @@ func (f *fixture) commit() {
 func (f *fixture) run() (r *Run, out string, err error) {
 	var text strings.Builder
 	r = NewRun(f.ws, f.p)
-	err = progress.New(&text, "codegen", f.ws.Logs()).Run(f.t.Context(), progress.Task{Name: "create", Do: r.create},
-		progress.Task{Name: "generate", Do: r.generate}, progress.Task{Name: "compare", Do: r.compare})
+	err = run.NewReporter(&text, "codegen", f.ws.Logs()).Run(f.t.Context(), run.Task{Name: "create", Do: r.create},
+		run.Task{Name: "generate", Do: r.generate}, run.Task{Name: "compare", Do: r.compare})
 	if err == nil {
 		err = r.Verify()
 	}
@@ -133,13 +133,13 @@ func TestCopyBack(t *testing.T) {
 	})
 	f.put(f.p.Tree(), map[string]string{"pkg/zz_b.go": "stale\n"}) // of an earlier run
 	r, _, err := f.run()
-	if !progress.IsRefusal(err) {
+	if !run.IsRefusal(err) {
 		t.Fatalf("differences: %v, want a refusal", err)
 	}
 	copyBack := func() (string, error) {
 		var out strings.Builder
-		reporter := progress.New(&out, "codegen", t.TempDir())
-		err := reporter.Run(t.Context(), progress.Task{Name: "copy back", Do: r.CopyBack})
+		reporter := run.NewReporter(&out, "codegen", t.TempDir())
+		err := reporter.Run(t.Context(), run.Task{Name: "copy back", Do: r.CopyBack})
 		reporter.Done()
 		return out.String(), err
 	}
@@ -156,11 +156,11 @@ func TestCopyBack(t *testing.T) {
 		t.Errorf("a second run: %v", err)
 	}
 	f.put(f.p.Tree(), map[string]string{"pkg/types.go": "by hand\n"})
-	if _, _, err := f.run(); !progress.IsRefusal(err) || !strings.Contains(err.Error(), "not committed: pkg/types.go\n") {
+	if _, _, err := f.run(); !run.IsRefusal(err) || !strings.Contains(err.Error(), "not committed: pkg/types.go\n") {
 		t.Errorf("a change by hand: %v, want a refusal", err)
 	}
 	f.commit()
-	if _, err := copyBack(); !progress.IsRefusal(err) || !strings.Contains(err.Error(), "moved") {
+	if _, err := copyBack(); !run.IsRefusal(err) || !strings.Contains(err.Error(), "moved") {
 		t.Errorf("another HEAD: %v, want a refusal", err)
 	}
 }
@@ -185,7 +185,7 @@ func TestRequireAPIPort(t *testing.T) {
 	if err == nil {
 		defer l.Close()
 	} // else somebody has it already, which serves as well
-	if err := requireAPIPort(); !progress.IsRefusal(err) || !strings.Contains(err.Error(), "8050") {
+	if err := requireAPIPort(); !run.IsRefusal(err) || !strings.Contains(err.Error(), "8050") {
 		t.Errorf("a port in use: %v, want a refusal", err)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 )
@@ -29,7 +28,7 @@ func (r *Run) output(name string) string { return filepath.Join(r.dir, "_output"
 func (r *Run) excludes() string { return r.output("exclude") }
 
 // equipKubernetes puts in place what upstream's scripts would download, and fetches the modules that they then use offline.
-func (r *Run) equipKubernetes(ctx context.Context, s *progress.Step) error {
+func (r *Run) equipKubernetes(ctx context.Context, s *run.Step) error {
 	if err := requireAPIPort(); err != nil {
 		return err
 	}
@@ -119,7 +118,7 @@ func (r *Run) installHackTools() error {
 
 // installGogoProto puts gogo.proto where go-to-protobuf looks for it, unless a checkout has upstream's vendor folder. It is
 // the only file for which upstream's scripts need one.
-func (r *Run) installGogoProto(ctx context.Context, s *progress.Step) error {
+func (r *Run) installGogoProto(ctx context.Context, s *run.Step) error {
 	const module, file = "github.com/gogo/protobuf", "gogoproto/gogo.proto"
 	to := filepath.Join(r.dir, "vendor", module, file)
 	if _, err := os.Stat(to); err == nil {
@@ -165,7 +164,7 @@ const apiPort = 8050
 func requireAPIPort() error {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(apiPort)))
 	if err != nil {
-		return progress.Refuse(fmt.Sprintf("port %d is in use: %v", apiPort, err),
+		return run.Refuse(fmt.Sprintf("port %d is in use: %v", apiPort, err),
 			"it free: the kube-apiserver whose API documents are generated writes it into them",
 			fmt.Sprintf("ss -ltnp sport = :%d, and end that program", apiPort))
 	}

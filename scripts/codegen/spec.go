@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 )
 
@@ -21,7 +21,7 @@ rm csi/*.old
 `
 
 // equipSpec puts a protoc where the Makefile of the CSI spec installs its own, in a folder that its .gitignore names.
-func (r *Run) equipSpec(ctx context.Context, s *progress.Step) error {
+func (r *Run) equipSpec(ctx context.Context, s *run.Step) error {
 	protoc, err := exec.LookPath("protoc")
 	if err != nil {
 		return err

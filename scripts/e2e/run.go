@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/suites"
 	"capacityv2.internal/scripts/toolchain"
@@ -56,13 +55,13 @@ type Run struct {
 
 // Tasks are the steps of the run, with others in the middle: our specs need a driver
 // that has published what is free, and leave it so. Nothing that fails stops the run.
-func (r *Run) Tasks(others ...progress.Task) []progress.Task {
-	tasks := []progress.Task{
+func (r *Run) Tasks(others ...run.Task) []run.Task {
+	tasks := []run.Task{
 		{Name: "choose specs", Do: r.choose},
-		{Name: "our specs, " + r.Target, Do: func(ctx context.Context, s *progress.Step) error { return r.run(ctx, "ours", true, s) }},
+		{Name: "our specs, " + r.Target, Do: func(ctx context.Context, s *run.Step) error { return r.run(ctx, "ours", true, s) }},
 	}
 	for _, t := range others {
-		tasks = append(tasks, progress.Task{Name: t.Name, Do: func(ctx context.Context, s *progress.Step) error {
+		tasks = append(tasks, run.Task{Name: t.Name, Do: func(ctx context.Context, s *run.Step) error {
 			if err := t.Do(ctx, s); err != nil {
 				s.Sayf("FAILED (log: %s)", s.LogPath)
 				r.wrong = append(r.wrong, t.Name+": "+err.Error())
@@ -71,7 +70,7 @@ func (r *Run) Tasks(others ...progress.Task) []progress.Task {
 		}})
 	}
 	return append(tasks,
-		progress.Task{Name: "upstream's specs, " + r.Target, Do: func(ctx context.Context, s *progress.Step) error { return r.run(ctx, "upstream", false, s) }})
+		run.Task{Name: "upstream's specs, " + r.Target, Do: func(ctx context.Context, s *run.Step) error { return r.run(ctx, "upstream", false, s) }})
 }
 
 // reports is the folder of the JUnit files of a part of the run.
@@ -88,7 +87,7 @@ func (r *Run) arguments(part string, further ...string) []string {
 }
 
 // choose reads the lists, and asks the program for its specs.
-func (r *Run) choose(ctx context.Context, s *progress.Step) (err error) {
+func (r *Run) choose(ctx context.Context, s *run.Step) (err error) {
 	if r.selection, err = ReadSelection(r.Suite); err != nil {
 		return err
 	}
@@ -104,11 +103,11 @@ func (r *Run) choose(ctx context.Context, s *progress.Step) (err error) {
 	}
 	r.all = Names(known)
 	if stale := r.selection.Stale(r.all); len(stale) > 0 {
-		return progress.Refuse("in test-e2e/suite:\n    "+strings.Join(stale, "\n    "), "entries for specs that there are", "remove the entry, or correct it")
+		return run.Refuse("in test-e2e/suite:\n    "+strings.Join(stale, "\n    "), "entries for specs that there are", "remove the entry, or correct it")
 	}
 	chosen := len(r.chosen(true)) + len(r.chosen(false))
 	if chosen == 0 {
-		return progress.Refuse(fmt.Sprintf("no selected spec matches %q", r.Focus), "the name of a spec, or a part of it", "docs/e2e.md says how to list them")
+		return run.Refuse(fmt.Sprintf("no selected spec matches %q", r.Focus), "the name of a spec, or a part of it", "docs/e2e.md says how to list them")
 	}
 	s.Sayf("%d specs, %d of them run", len(r.all), chosen)
 	return nil
@@ -141,7 +140,7 @@ func (r *Run) chosen(ours bool) []string {
 }
 
 // run runs one part of the specs, and keeps its results.
-func (r *Run) run(ctx context.Context, part string, ours bool, s *progress.Step) error {
+func (r *Run) run(ctx context.Context, part string, ours bool, s *run.Step) error {
 	chosen := r.chosen(ours)
 	if len(chosen) == 0 {
 		s.Sayf("none")
@@ -208,6 +207,6 @@ func (r *Run) Check() error {
 	if len(r.wrong) == 0 {
 		return nil
 	}
-	return progress.Refuse(fmt.Sprintf("%d tests did not behave as expected, target %s:\n    %s", len(r.wrong), r.Target, strings.Join(r.wrong, "\n    ")),
+	return run.Refuse(fmt.Sprintf("%d tests did not behave as expected, target %s:\n    %s", len(r.wrong), r.Target, strings.Join(r.wrong, "\n    ")),
 		"specs that pass, or are in test-e2e/suite/skipped.yaml, or fail as test-e2e/fails-without.yaml says", "make e2e TARGET="+r.Target+" FOCUS='<part of the name>'; docs/e2e.md")
 }

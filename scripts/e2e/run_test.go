@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/suites"
 	"capacityv2.internal/scripts/toolchain"
 )
@@ -106,11 +106,11 @@ exit 1
 		if err := os.WriteFile(r.Ginkgo, []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		err := progress.New(t.Output(), "e2e", t.TempDir()).Run(t.Context(), progress.Task{Name: "ours", Do: func(ctx context.Context, s *progress.Step) error { return r.run(ctx, "ours", true, s) }})
+		err := run.NewReporter(t.Output(), "e2e", t.TempDir()).Run(t.Context(), run.Task{Name: "ours", Do: func(ctx context.Context, s *run.Step) error { return r.run(ctx, "ours", true, s) }})
 		if err != nil {
 			t.Fatalf("%s: %v", target, err)
 		}
-		if err := r.Check(); !progress.IsRefusal(err) || !strings.Contains(err.Error(), "1 tests did not behave as expected, target "+target+":\n    "+want+"\n") {
+		if err := r.Check(); !run.IsRefusal(err) || !strings.Contains(err.Error(), "1 tests did not behave as expected, target "+target+":\n    "+want+"\n") {
 			t.Errorf("%s: error %v, want %q", target, err, want)
 		}
 	}

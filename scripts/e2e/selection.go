@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"capacityv2.internal/scripts/files"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // Selection is which specs are ours to run.
@@ -53,12 +53,12 @@ func ReadSelection(dir string) (Selection, error) {
 	}
 	for _, g := range s.Groups {
 		if g.Name == "" || g.Specs == nil || g.AtLeast <= 0 || g.Quick == nil || g.Suite != nil && g.Suite.NumSubexp() != 1 {
-			return s, progress.Refuse(fmt.Sprintf("selected.yaml: group %q", g.Name), "a name, specs, at least how many, quick, and a suite with one group in parentheses or none", "")
+			return s, run.Refuse(fmt.Sprintf("selected.yaml: group %q", g.Name), "a name, specs, at least how many, quick, and a suite with one group in parentheses or none", "")
 		}
 	}
 	for _, e := range s.Skipped {
 		if e.Specs == nil || strings.TrimSpace(e.Why) == "" {
-			return s, progress.Refuse(fmt.Sprintf("%s: an entry has specs %v and why %q", skipped, e.Specs, e.Why), "both", "")
+			return s, run.Refuse(fmt.Sprintf("%s: an entry has specs %v and why %q", skipped, e.Specs, e.Why), "both", "")
 		}
 	}
 	return s, nil

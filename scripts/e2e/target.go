@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/suites"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -25,7 +25,7 @@ func Target(name string) (string, error) {
 		name = GateOn
 	}
 	if !slices.Contains(Targets, name) {
-		return "", progress.Refuse("TARGET="+name, strings.Join(Targets, ", ")+", or nothing", "make e2e TARGET="+GateOff)
+		return "", run.Refuse("TARGET="+name, strings.Join(Targets, ", ")+", or nothing", "make e2e TARGET="+GateOff)
 	}
 	return name, nil
 }

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 func TestReplaceSection(t *testing.T) {
@@ -33,7 +33,7 @@ func TestCheckSection(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := CheckSection(path, "make x", "new\n"); (err == nil) != c.upToDate || err != nil && !progress.IsRefusal(err) {
+		if err := CheckSection(path, "make x", "new\n"); (err == nil) != c.upToDate || err != nil && !run.IsRefusal(err) {
 			t.Errorf("%s: got %v, want a refusal: %t", name, err, !c.upToDate)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"syscall"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // Namespaces are what a node has of its own.
@@ -43,7 +43,7 @@ func RequireBridge(nodes int) error {
 	cmd := exec.Command("ip", "link", "add", "probe", "type", "bridge")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return progress.Refuse(fmt.Sprintf("no bridge for %d nodes: %v: %s", nodes, err, bytes.TrimSpace(out)), "a kernel that has bridges", "modprobe bridge, or make up NODES=1")
+		return run.Refuse(fmt.Sprintf("no bridge for %d nodes: %v: %s", nodes, err, bytes.TrimSpace(out)), "a kernel that has bridges", "modprobe bridge, or make up NODES=1")
 	}
 	return nil
 }

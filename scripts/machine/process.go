@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // MarkVariable carries a mark in the environment of a process, and of all that it starts. By it
@@ -58,7 +58,7 @@ func Lock(path, at string) (*os.File, error) {
 	}
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = progress.Refuse(at, "one at a time", "wait for it, or end it")
+		err = run.Refuse(at, "one at a time", "wait for it, or end it")
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())

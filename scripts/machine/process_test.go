@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // start starts a shell with one child, as upstream's script has. It returns the child.
@@ -93,7 +93,7 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Lock(path, "busy"); !progress.IsRefusal(err) {
+	if _, err := Lock(path, "busy"); !run.IsRefusal(err) {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	if err := held.Close(); err != nil {

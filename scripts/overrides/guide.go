@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 )
@@ -25,7 +24,7 @@ const withRace = "CGO_ENABLED=1 go build -race -o my-driver-race .\n"
 // FollowGuide does literally what the guide for authors of drivers says, in an empty
 // folder: it runs the blocks of commands, and saves the program and the manifest where the
 // page has them. checkout is the one in which the overrides were written.
-func FollowGuide(ctx context.Context, page, checkout, dir string, s *progress.Step) error {
+func FollowGuide(ctx context.Context, page, checkout, dir string, s *run.Step) error {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/files"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -104,7 +104,7 @@ func CheckList(path string, modules []Module) error {
 	var have list
 	want := listOf(modules)
 	if err := files.ReadYAML(path, &have); err != nil || !slices.Equal(have.Modules, want.Modules) {
-		return progress.Refuse(fmt.Sprintf("%s lists %s, error: %v", path, strings.Join(have.Modules, ", "), err),
+		return run.Refuse(fmt.Sprintf("%s lists %s, error: %v", path, strings.Join(have.Modules, ", "), err),
 			"the modules that the patches change: "+strings.Join(want.Modules, ", "), "make export")
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/mod/zip"
 
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 )
 
@@ -49,7 +49,7 @@ func TestStaging(t *testing.T) {
 func TestCheckList(t *testing.T) {
 	modules := []Module{{Path: "k8s.io/api"}}
 	path := filepath.Join(t.TempDir(), "modules.yaml")
-	if err := CheckList(path, modules); !progress.IsRefusal(err) {
+	if err := CheckList(path, modules); !run.IsRefusal(err) {
 		t.Errorf("no list: %v, want a refusal", err)
 	}
 	if err := WriteList(path, modules); err != nil {
@@ -59,13 +59,13 @@ func TestCheckList(t *testing.T) {
 		t.Errorf("written list: %v", err)
 	}
 	err := CheckList(path, append(modules, Module{Path: "k8s.io/client-go"}))
-	if !progress.IsRefusal(err) || !strings.Contains(err.Error(), "k8s.io/api, k8s.io/client-go") {
+	if !run.IsRefusal(err) || !strings.Contains(err.Error(), "k8s.io/api, k8s.io/client-go") {
 		t.Errorf("list without client-go: %v, want a refusal that names both", err)
 	}
 	if err := os.WriteFile(path, []byte("module: []\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := CheckList(path, modules); !progress.IsRefusal(err) {
+	if err := CheckList(path, modules); !run.IsRefusal(err) {
 		t.Errorf("wrong key: %v, want a refusal", err)
 	}
 }
@@ -143,7 +143,7 @@ func newTree(t *testing.T, source string) string {
 func write(t *testing.T, modules []Module, out string) (Result, error) {
 	t.Helper()
 	var result Result
-	err := progress.New(t.Output(), "test", t.TempDir()).Run(t.Context(), progress.Task{Name: "write", Do: func(ctx context.Context, s *progress.Step) error {
+	err := run.NewReporter(t.Output(), "test", t.TempDir()).Run(t.Context(), run.Task{Name: "write", Do: func(ctx context.Context, s *run.Step) error {
 		var err error
 		result, err = Write(ctx, modules, 2, out, s)
 		return err
@@ -219,7 +219,7 @@ func TestWriteRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			parent := t.TempDir()
-			if _, err := write(t, modules, filepath.Join(parent, "out")); !progress.IsRefusal(err) {
+			if _, err := write(t, modules, filepath.Join(parent, "out")); !run.IsRefusal(err) {
 				t.Errorf("%v, want a refusal", err)
 			}
 			if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {

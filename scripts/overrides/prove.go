@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 )
@@ -24,7 +23,7 @@ var newOutput = []string{`"availableCapacities":["100Gi","20Gi"]`, `"volumeRebui
 // Prove shows with the module in the folder example that another module builds
 // against the overrides, and that it needs them: without, the compiler has to
 // complain about each new name.
-func (r Result) Prove(ctx context.Context, example string, s *progress.Step) error {
+func (r Result) Prove(ctx context.Context, example string, s *run.Step) error {
 	tmp, err := os.MkdirTemp("", "overrides")
 	if err != nil {
 		return err
@@ -87,7 +86,7 @@ func (r Result) Prove(ctx context.Context, example string, s *progress.Step) err
 }
 
 // goCommand is a go command that sees neither our go.work nor the tree's.
-func (r Result) goCommand(dir string, s *progress.Step, args ...string) run.Cmd {
+func (r Result) goCommand(dir string, s *run.Step, args ...string) run.Cmd {
 	return run.Cmd{Dir: dir, Env: append(toolchain.Env(), "GOWORK=off"), Log: s.Log, Name: "go", Args: args}
 }
 

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/mod/zip"
 
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // goModName is the file that makes a folder a module.
@@ -42,10 +42,10 @@ type Result struct {
 
 // Write replaces the folder out by one with the module proxy and the lines to paste. The same HEADs give
 // the same bytes. revision counts the releases of the series.
-func Write(ctx context.Context, modules []Module, revision int, out string, s *progress.Step) (Result, error) {
+func Write(ctx context.Context, modules []Module, revision int, out string, s *run.Step) (Result, error) {
 	r := Result{Goproxy: filepath.Join(out, "goproxy")}
 	if len(modules) == 0 {
-		return r, progress.Refuse("the series change no module", "a module to override", "")
+		return r, run.Refuse("the series change no module", "a module to override", "")
 	}
 	digest, err := digest(ctx, modules, s.Log)
 	if err != nil {
@@ -91,11 +91,11 @@ func digest(ctx context.Context, modules []Module, log io.Writer) (string, error
 	for _, m := range modules {
 		repo := gitrepo.Open(m.Tree, log)
 		if !repo.Exists() {
-			return "", progress.Refuse("no tree at "+m.Tree, "the tree with the series", "make apply")
+			return "", run.Refuse("no tree at "+m.Tree, "the tree with the series", "make apply")
 		}
 		tree, err := repo.Rev(ctx, "HEAD:"+m.Folder)
 		if err != nil {
-			return "", progress.Refuse("HEAD of "+m.Tree+" has no "+m.Folder, "the tree with the series", "make apply")
+			return "", run.Refuse("HEAD of "+m.Tree+" has no "+m.Folder, "the tree with the series", "make apply")
 		}
 		fmt.Fprintf(hash, "%s %s\n", m.Path, tree)
 	}

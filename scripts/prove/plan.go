@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -29,7 +29,7 @@ type Options struct {
 // Plan is what has to be proven about patches, and what has come out.
 type Plan struct {
 	// Tasks prove them, on applied trees. None: no patch has changed.
-	Tasks []progress.Task
+	Tasks []run.Task
 	// Note is for people: a choice that was not asked for.
 	Note string
 
@@ -69,9 +69,9 @@ func NewPlan(ctx context.Context, ws workspace.Workspace, o Options) (*Plan, err
 	}
 	switch {
 	case len(plan.Tasks) > 0:
-		plan.Tasks = append(plan.Tasks, progress.Task{Name: "are all of them needed?", Do: plan.judge})
+		plan.Tasks = append(plan.Tasks, run.Task{Name: "are all of them needed?", Do: plan.judge})
 	case !matched:
-		return nil, progress.Refuse(fmt.Sprintf("no patch matches %q", cmp.Or(o.Patch, everything)), "a regular expression for names of patches", "make prove PATCH=0013")
+		return nil, run.Refuse(fmt.Sprintf("no patch matches %q", cmp.Or(o.Patch, everything)), "a regular expression for names of patches", "make prove PATCH=0013")
 	default:
 		plan.Note = "no patch has changed since " + o.Since
 	}
@@ -95,7 +95,7 @@ func (plan *Plan) add(p workspace.Project, chosen func(Case) bool) error {
 		}
 	}
 	if len(others) > 0 {
-		plan.Tasks = append(plan.Tasks, progress.Task{Name: "patches of " + p.Title + " that no test can prove", Do: func(ctx context.Context, s *progress.Step) error {
+		plan.Tasks = append(plan.Tasks, run.Task{Name: "patches of " + p.Title + " that no test can prove", Do: func(ctx context.Context, s *run.Step) error {
 			for _, c := range others {
 				why, err := c.why(ctx, gitrepo.Open(p.Tree(), s.Log))
 				if err != nil {
@@ -110,9 +110,9 @@ func (plan *Plan) add(p workspace.Project, chosen func(Case) bool) error {
 		return nil
 	}
 	pr := &prover{tree: gitrepo.Open(p.Tree(), nil), dir: p.Tree() + "-prove", patches: len(patches)}
-	plan.Tasks = append(plan.Tasks, progress.Task{Name: "work tree of " + p.Title, Do: pr.prepare})
+	plan.Tasks = append(plan.Tasks, run.Task{Name: "work tree of " + p.Title, Do: pr.prepare})
 	for _, c := range cases {
-		plan.Tasks = append(plan.Tasks, progress.Task{Name: p.Name + " " + c.Patch.Name, Do: func(ctx context.Context, s *progress.Step) error {
+		plan.Tasks = append(plan.Tasks, run.Task{Name: p.Name + " " + c.Patch.Name, Do: func(ctx context.Context, s *run.Step) error {
 			return plan.prove(ctx, pr, c, p.Name, s)
 		}})
 	}
@@ -120,7 +120,7 @@ func (plan *Plan) add(p workspace.Project, chosen func(Case) bool) error {
 }
 
 // prove proves one patch, and counts it.
-func (plan *Plan) prove(ctx context.Context, pr *prover, c Case, project string, s *progress.Step) error {
+func (plan *Plan) prove(ctx context.Context, pr *prover, c Case, project string, s *run.Step) error {
 	verdict, err := pr.prove(ctx, c, s)
 	if err != nil {
 		return err
@@ -141,9 +141,9 @@ func (plan *Plan) prove(ctx context.Context, pr *prover, c Case, project string,
 }
 
 // judge refuses patches that are not needed.
-func (plan *Plan) judge(_ context.Context, s *progress.Step) error {
+func (plan *Plan) judge(_ context.Context, s *run.Step) error {
 	if len(plan.bad) > 0 {
-		return progress.Refuse("not proven:\n    "+strings.Join(plan.bad, "\n    "),
+		return run.Refuse("not proven:\n    "+strings.Join(plan.bad, "\n    "),
 			"Proven-By names a test that the patch or an earlier one brings, and that fails without the patch", "make edit, and amend the commit")
 	}
 	s.AtEnd("prove: %d patches are needed\n", plan.proven)

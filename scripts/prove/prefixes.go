@@ -17,7 +17,7 @@ import (
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
@@ -28,7 +28,7 @@ const workers = 4
 
 // Prefixes builds and tests, after each patch of a project, the packages that it touches, unless
 // the same was done before.
-func Prefixes(ctx context.Context, ws workspace.Workspace, p workspace.Project, s *progress.Step) error {
+func Prefixes(ctx context.Context, ws workspace.Workspace, p workspace.Project, s *run.Step) error {
 	s.Sayf("%s", p.Title)
 	inputs, err := otherInputs(ctx, ws, p, s.Log)
 	if err != nil {
@@ -67,7 +67,7 @@ func otherInputs(ctx context.Context, ws workspace.Workspace, p workspace.Projec
 }
 
 // eachPrefix checks all prefixes of the tree, side by side in work trees whose names begin with that of c.
-func eachPrefix(ctx context.Context, repo gitrepo.Repo, c checker, s *progress.Step) error {
+func eachPrefix(ctx context.Context, repo gitrepo.Repo, c checker, s *run.Step) error {
 	prefixes, err := series.Prefixes(ctx, repo)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ type checker struct {
 }
 
 // prefix checks p, whose number is n, and reports whether that was done before.
-func (c checker) prefix(ctx context.Context, p series.Prefix, n string, log io.Writer, s *progress.Step) (before bool, err error) {
+func (c checker) prefix(ctx context.Context, p series.Prefix, n string, log io.Writer, s *run.Step) (before bool, err error) {
 	fmt.Fprintf(log, "# %s %s\n", n, p.Subject)
 	work := gitrepo.Open(c.dir, log)
 	if err := work.Git(ctx, "checkout", "--quiet", "--force", "--detach", p.Commit); err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // TestPrefixes verifies two patches three times: they are remembered, but not once
@@ -46,7 +46,7 @@ func TestPrefixes(t *testing.T) {
 	logs := t.TempDir()
 	verify := func() (string, error) {
 		var out strings.Builder
-		err := progress.New(&out, "verify", logs).Run(ctx, progress.Task{Name: "prefixes", Do: func(ctx context.Context, s *progress.Step) error {
+		err := run.NewReporter(&out, "verify", logs).Run(ctx, run.Task{Name: "prefixes", Do: func(ctx context.Context, s *run.Step) error {
 			rec, err := openRecord(ctx, record)
 			must(err)
 			return eachPrefix(ctx, repo, checker{dir: dir, record: rec}, s)

@@ -10,7 +10,7 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -65,20 +65,20 @@ func TestProve(t *testing.T) {
 
 	prover := &prover{tree: repo, dir: filepath.Join(t.TempDir(), "prove"), patches: len(patches)}
 	plan := &Plan{}
-	reporter := progress.New(&strings.Builder{}, "prove", t.TempDir())
-	must(reporter.Run(ctx, progress.Task{Name: "work tree", Do: prover.prepare}))
+	reporter := run.NewReporter(&strings.Builder{}, "prove", t.TempDir())
+	must(reporter.Run(ctx, run.Task{Name: "work tree", Do: prover.prepare}))
 	for _, c := range casesOf(patches) {
 		if !c.provable() {
 			if why, err := c.why(ctx, repo); err != nil || why != "class test: a:TestD is there" || want[c.Patch.Name] != "" {
 				t.Errorf("the patch that %s is left out: %q, error %v", c.Patch.Name, why, err)
 			}
 			c.Test = "TestGone"
-			if why, err := c.why(ctx, repo); !progress.IsRefusal(err) {
+			if why, err := c.why(ctx, repo); !run.IsRefusal(err) {
 				t.Errorf("its test is not there: %q, error %v", why, err)
 			}
 			continue
 		}
-		must(reporter.Run(ctx, progress.Task{Name: c.Patch.Name, Do: func(ctx context.Context, s *progress.Step) error {
+		must(reporter.Run(ctx, run.Task{Name: c.Patch.Name, Do: func(ctx context.Context, s *run.Step) error {
 			got, err := prover.prove(ctx, c, s)
 			if got != want[c.Patch.Name] {
 				t.Errorf("the patch that %s: %q, want %q", c.Patch.Name, got, want[c.Patch.Name])
@@ -86,11 +86,11 @@ func TestProve(t *testing.T) {
 			return err
 		}}))
 		if c.Patch.Name == "changes" || c.Patch.Name == "comes too early" {
-			must(reporter.Run(ctx, progress.Task{Name: c.Patch.Name, Do: func(ctx context.Context, s *progress.Step) error { return plan.prove(ctx, prover, c, "x", s) }}))
+			must(reporter.Run(ctx, run.Task{Name: c.Patch.Name, Do: func(ctx context.Context, s *run.Step) error { return plan.prove(ctx, prover, c, "x", s) }}))
 		}
 	}
-	proven, err := plan.proven, reporter.Run(ctx, progress.Task{Name: "are all of them needed?", Do: plan.judge})
-	if wrong := `x comes too early: a:TestD IS NOT THERE AFTER IT; it comes with "has a test for something" (log: `; proven != 1 || !progress.IsRefusal(err) || !strings.Contains(err.Error(), wrong) {
+	proven, err := plan.proven, reporter.Run(ctx, run.Task{Name: "are all of them needed?", Do: plan.judge})
+	if wrong := `x comes too early: a:TestD IS NOT THERE AFTER IT; it comes with "has a test for something" (log: `; proven != 1 || !run.IsRefusal(err) || !strings.Contains(err.Error(), wrong) {
 		t.Errorf("%d proven, error %v, want one, and %q", proven, err, wrong)
 	}
 }
@@ -131,7 +131,7 @@ func TestNewPlan(t *testing.T) {
 		}
 		plan, err := NewPlan(ctx, ws, o)
 		if c.refusal != "" {
-			if !progress.IsRefusal(err) || !strings.Contains(err.Error(), c.refusal) {
+			if !run.IsRefusal(err) || !strings.Contains(err.Error(), c.refusal) {
 				t.Errorf("%s: error %v, want %q", name, err, c.refusal)
 			}
 			continue

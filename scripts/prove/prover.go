@@ -8,7 +8,6 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
@@ -46,7 +45,7 @@ func (c Case) why(ctx context.Context, tree gitrepo.Repo) (string, error) {
 	name, _, _ := strings.Cut(c.Test, "/")
 	_, err := tree.Lines(ctx, "grep", "--files-with-matches", "--fixed-strings", "-e", "func "+name+"(", "HEAD", "--", c.Package)
 	if run.ExitCode(err) == 1 {
-		return "", progress.Refuse(fmt.Sprintf("%s: Proven-By names %s:%s, which is not there", c.Patch.Name, c.Package, c.Test), "a test of the tree", "make edit, and amend the commit")
+		return "", run.Refuse(fmt.Sprintf("%s: Proven-By names %s:%s, which is not there", c.Patch.Name, c.Package, c.Test), "a test of the tree", "make edit, and amend the commit")
 	}
 	return "class " + c.Patch.Class() + ": " + c.Package + ":" + c.Test + " is there", err
 }
@@ -61,19 +60,19 @@ type prover struct {
 }
 
 // prepare checks the base out, as a work tree of the tree.
-func (p *prover) prepare(ctx context.Context, s *progress.Step) (err error) {
+func (p *prover) prepare(ctx context.Context, s *run.Step) (err error) {
 	if p.prefixes, err = series.Prefixes(ctx, p.tree); err != nil {
 		return err
 	}
 	if len(p.prefixes) != p.patches {
-		return progress.Refuse(fmt.Sprintf("%d patches, and %d commits in the tree", p.patches, len(p.prefixes)), "a commit for each patch", "make apply, or make export")
+		return run.Refuse(fmt.Sprintf("%d patches, and %d commits in the tree", p.patches, len(p.prefixes)), "a commit for each patch", "make apply, or make export")
 	}
 	return base.AddWorktree(ctx, gitrepo.Open(p.tree.Dir, s.Log), p.dir, base.Ref)
 }
 
 // prove runs the test of a case with the patch, and without all of it that is not a test, in both runs without later
 // patches.
-func (p *prover) prove(ctx context.Context, c Case, s *progress.Step) (verdict, error) {
+func (p *prover) prove(ctx context.Context, c Case, s *run.Step) (verdict, error) {
 	work, prefix := gitrepo.Open(p.dir, s.Log), p.prefixes[c.n]
 	if err := work.Git(ctx, "checkout", "--quiet", "--force", "--detach", prefix.Commit); err != nil {
 		return "", err
@@ -99,7 +98,7 @@ func (p *prover) prove(ctx context.Context, c Case, s *progress.Step) (verdict, 
 func takeAway(ctx context.Context, work gitrepo.Repo, prefix series.Prefix) error {
 	paths := slices.DeleteFunc(slices.Clone(prefix.Paths), isTest)
 	if len(paths) == 0 {
-		return progress.Refuse(fmt.Sprintf("%q changes tests only", prefix.Subject), "Class: test", "make edit, amend the commit, then make export")
+		return run.Refuse(fmt.Sprintf("%q changes tests only", prefix.Subject), "Class: test", "make edit, amend the commit, then make export")
 	}
 	return work.Git(ctx, append([]string{"restore", "--source=" + prefix.Commit + "^", "--staged", "--worktree", "--"}, paths...)...)
 }
@@ -109,7 +108,7 @@ func isTest(path string) bool {
 	return strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "/test_utils.go") || strings.Contains(path, "/testdata/") || strings.HasPrefix(path, "test/")
 }
 
-func (p *prover) test(ctx context.Context, c Case, s *progress.Step) (toolchain.TestResult, error) {
+func (p *prover) test(ctx context.Context, c Case, s *run.Step) (toolchain.TestResult, error) {
 	return toolchain.UnitTestOne(ctx, p.dir, s.Log, "./"+c.Package, "-timeout", "10m", "-run", toolchain.RunPattern(c.Test))
 }
 

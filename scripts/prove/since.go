@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 var fullHash = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
@@ -23,7 +23,7 @@ func earlier(ctx context.Context, repo gitrepo.Repo, since string) (commit, note
 		return commit, "", nil
 	}
 	if !fullHash.MatchString(since) {
-		return "", "", progress.Refuse(fmt.Sprintf("SINCE=%s is no commit of this clone", since), "one that git knows, or a full hash, which is fetched", "make prove SINCE=HEAD~1")
+		return "", "", run.Refuse(fmt.Sprintf("SINCE=%s is no commit of this clone", since), "one that git knows, or a full hash, which is fetched", "make prove SINCE=HEAD~1")
 	}
 	if repo.Git(ctx, "fetch", "--quiet", "--no-tags", "origin", since) != nil {
 		return "", fmt.Sprintf("commit %.12s is not in this clone, and cannot be fetched from origin: all patches are proven", since), ctx.Err()

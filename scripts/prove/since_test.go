@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // TestSince: after a force push, a clone lacks the commit that CI compares with.
@@ -86,7 +86,7 @@ func TestSince(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := earlier(ctx, origin, "HEAD~l"); !progress.IsRefusal(err) || !strings.Contains(err.Error(), "HEAD~l") {
+	if _, _, err := earlier(ctx, origin, "HEAD~l"); !run.IsRefusal(err) || !strings.Contains(err.Error(), "HEAD~l") {
 		t.Errorf("a name that git does not know: %v, want a refusal", err)
 	}
 }

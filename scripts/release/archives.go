@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 
 	"capacityv2.internal/scripts/files"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
-func (rel *Release) packInputs(ctx context.Context, s *progress.Step) error {
+func (rel *Release) packInputs(ctx context.Context, s *run.Step) error {
 	for _, src := range rel.in.sources {
 		if err := packSource(ctx, src, rel.partial, rel.out, s.Log); err != nil {
 			return err
@@ -21,7 +21,7 @@ func (rel *Release) packInputs(ctx context.Context, s *progress.Step) error {
 	return packSeries(ctx, rel.ws, rel.in.version, rel.out, rel.in.date)
 }
 
-func (rel *Release) packPrograms(ctx context.Context, s *progress.Step) error {
+func (rel *Release) packPrograms(ctx context.Context, s *run.Step) error {
 	for _, src := range rel.in.sources {
 		for _, a := range products[src.project.Name].archives {
 			if err := rel.packArchive(ctx, src, a, s); err != nil {
@@ -36,7 +36,7 @@ func (rel *Release) packPrograms(ctx context.Context, s *progress.Step) error {
 	return err
 }
 
-func (rel *Release) packArchive(ctx context.Context, src source, a bundle, s *progress.Step) error {
+func (rel *Release) packArchive(ctx context.Context, src source, a bundle, s *run.Step) error {
 	t := files.Tree{}
 	if a.full {
 		if err := rel.addCommon(ctx, t, a.top, src, s); err != nil {
@@ -80,7 +80,7 @@ func (rel *Release) packArchive(ctx context.Context, src source, a bundle, s *pr
 
 // addCommon adds what full archives share: the licences of what is linked into the programs, the
 // version and the patched source.
-func (rel *Release) addCommon(ctx context.Context, t files.Tree, top string, src source, s *progress.Step) error {
+func (rel *Release) addCommon(ctx context.Context, t files.Tree, top string, src source, s *run.Step) error {
 	linked := modules{}
 	for _, p := range rel.in.programs {
 		if p.source == src.project.Name {

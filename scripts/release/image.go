@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"capacityv2.internal/scripts/files"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // imageRegistry is what upstream's images are tagged for.
@@ -78,7 +78,7 @@ func (i imageSource) pack(ctx context.Context, v Version, bin, base, file string
 			return "", "", fmt.Errorf("base image of %s: %w", i.program, err)
 		}
 		if found := config.OS + "/" + config.Architecture; found != platform {
-			return "", "", progress.Refuse("the base image of "+i.program+" is for "+found, "one for "+platform, "docker pull --platform="+platform)
+			return "", "", run.Refuse("the base image of "+i.program+" is for "+found, "one for "+platform, "docker pull --platform="+platform)
 		}
 	} else {
 		t.AddBytes("etc/passwd", []byte(passwd))

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
 	"capacityv2.internal/scripts/files"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -88,7 +88,7 @@ func TestBaseOfAnotherArchitecture(t *testing.T) {
 	bin := t.TempDir()
 	write(t, filepath.Join(bin, kubeProxy), "")
 	_, _, err := allImages()[kubeProxy].pack(t.Context(), Version{"v1.37.2", 1}, bin, writeBase(t, "s390x"), filepath.Join(t.TempDir(), "image.tar"), date)
-	if !progress.IsRefusal(err) || !strings.Contains(err.Error(), "is for linux/s390x") {
+	if !run.IsRefusal(err) || !strings.Contains(err.Error(), "is for linux/s390x") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -46,7 +46,7 @@ type program struct {
 }
 
 // readInputs reads the sources: every project, patched.
-func readInputs(ctx context.Context, ws workspace.Workspace, o Options, s *progress.Step) (inputs, error) {
+func readInputs(ctx context.Context, ws workspace.Workspace, o Options, s *run.Step) (inputs, error) {
 	in := inputs{images: map[string]string{}}
 	projects, err := ws.Projects()
 	if err != nil {
@@ -86,7 +86,7 @@ func readSource(ctx context.Context, ws workspace.Workspace, p workspace.Project
 	}
 	if len(src.stamp.Dirty) > 0 {
 		dirty := src.stamp.Dirty[0]
-		return src, progress.Refuse("dirty tree: files in "+dirty+" differ from its HEAD", "the base with the series, nothing else",
+		return src, run.Refuse("dirty tree: files in "+dirty+" differ from its HEAD", "the base with the series, nothing else",
 			"git -C "+dirty+" status; then make export or git -C "+dirty+" stash --include-untracked")
 	}
 	if product, ok := products[p.Name]; ok {

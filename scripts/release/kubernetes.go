@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 )
 
@@ -82,11 +81,11 @@ func checkKubeadm(ctx context.Context, kubeadm string, v Version, images map[str
 		case path.Base(repository) == kubeProxy:
 			upstream = append(upstream, repository+":"+v.Base)
 		default:
-			return nil, progress.Refuse("kubeadm asks for "+image, "an image of the release with that name", "edit scripts/release/kubernetes.go")
+			return nil, run.Refuse("kubeadm asks for "+image, "an image of the release with that name", "edit scripts/release/kubernetes.go")
 		}
 	}
 	if len(upstream) == 0 {
-		return nil, progress.Refuse("kubeadm config images list printed "+string(out), "upstream's images, too", "see its log")
+		return nil, run.Refuse("kubeadm config images list printed "+string(out), "upstream's images, too", "see its log")
 	}
 	return upstream, nil
 }
@@ -107,7 +106,7 @@ echo "client ${KUBE_CLIENT_TARGETS[*]}"; echo "node ${KUBE_NODE_TARGETS[*]}"; ec
 		}
 		want := slices.Sorted(slices.Values(f[1:]))
 		if got := slices.Sorted(slices.Values(ours[f[0]])); !slices.Equal(got, want) {
-			return progress.Refuse(fmt.Sprintf("scripts/release/kubernetes.go lists the %s programs %v", f[0], got),
+			return run.Refuse(fmt.Sprintf("scripts/release/kubernetes.go lists the %s programs %v", f[0], got),
 				fmt.Sprintf("those of the tree's hack/lib/golang.sh: %v", want), "edit the list in kubernetes.go")
 		}
 		delete(ours, f[0])

@@ -10,7 +10,7 @@ import (
 
 	"aead.dev/minisign"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -47,8 +47,8 @@ func New(ws workspace.Workspace, o Options) *Release { return &Release{ws: ws, o
 
 // Tasks make the release. One of ours that is there is replaced at the very end; until
 // then, and on any error, it stays as it is.
-func (rel *Release) Tasks() []progress.Task {
-	return []progress.Task{
+func (rel *Release) Tasks() []run.Task {
+	return []run.Task{
 		{Name: "check the inputs", Do: rel.check},
 		{Name: "build the programs", Do: rel.build},
 		{Name: "pack sources and series", Do: rel.packInputs},
@@ -62,9 +62,9 @@ func (rel *Release) Close() error { return os.RemoveAll(rel.partial) }
 
 // check reads every input, refuses what would not be reproducible, and makes
 // the folders.
-func (rel *Release) check(ctx context.Context, s *progress.Step) error {
+func (rel *Release) check(ctx context.Context, s *run.Step) error {
 	if runtime.GOOS != "linux" {
-		return progress.Refuse("this machine runs "+runtime.GOOS, "Linux, on which the release runs", "")
+		return run.Refuse("this machine runs "+runtime.GOOS, "Linux, on which the release runs", "")
 	}
 	ws := rel.ws
 	err := errors.Join(
@@ -96,7 +96,7 @@ func ensureOurs(dir string, v Version) error {
 		return nil
 	}
 	if _, sumsErr := readSums(dir); err != nil || sumsErr != nil {
-		return progress.Refuse(dir+" holds something else than the release "+v.String(), "no such folder, or an earlier "+v.String(), "mv "+dir+" elsewhere")
+		return run.Refuse(dir+" holds something else than the release "+v.String(), "no such folder, or an earlier "+v.String(), "mv "+dir+" elsewhere")
 	}
 	return nil
 }
@@ -106,11 +106,11 @@ func ensureSignatureStays(dir string, key *minisign.PrivateKey) error {
 	if _, err := os.Stat(filepath.Join(dir, signatureName)); key != nil || err != nil {
 		return nil
 	}
-	return progress.Refuse(dir+" is signed, and SIGN_KEY names no key", "a key, or no signed release there", "make release SIGN_KEY=FILE, or mv "+dir+" elsewhere")
+	return run.Refuse(dir+" is signed, and SIGN_KEY names no key", "a key, or no signed release there", "make release SIGN_KEY=FILE, or mv "+dir+" elsewhere")
 }
 
 // build builds the programs where `make up` does, too.
-func (rel *Release) build(ctx context.Context, s *progress.Step) error {
+func (rel *Release) build(ctx context.Context, s *run.Step) error {
 	dir := rel.ws.Components()
 	for _, src := range rel.in.sources {
 		names := Programs(src.project.Name)
@@ -139,7 +139,7 @@ func (rel *Release) build(ctx context.Context, s *progress.Step) error {
 }
 
 // finish writes what describes the release, signs it, and puts it in its place.
-func (rel *Release) finish(_ context.Context, s *progress.Step) error {
+func (rel *Release) finish(_ context.Context, s *run.Step) error {
 	document, err := sbom(rel.in)
 	if err != nil {
 		return err

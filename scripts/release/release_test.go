@@ -11,14 +11,14 @@ import (
 	"strings"
 	"testing"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/workspace"
 )
 
 func makeRelease(ctx context.Context, t *testing.T, ws workspace.Workspace, o Options) (string, error) {
 	t.Helper()
 	rel := New(ws, o)
-	err := progress.New(io.Discard, "release", ws.Logs()).Run(ctx, rel.Tasks()...)
+	err := run.NewReporter(io.Discard, "release", ws.Logs()).Run(ctx, rel.Tasks()...)
 	return rel.dist, errors.Join(err, rel.Close())
 }
 

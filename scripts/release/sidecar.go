@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // sidecar is what a release has of a CSI sidecar with one program: a tarball, with
@@ -41,7 +41,7 @@ func checkSidecar(tree, program string) error {
 			return fmt.Errorf("upstream's build scripts: %w", err)
 		}
 		if !slices.Contains(strings.Split(string(b), "\n"), c.line) {
-			return progress.Refuse(path+" builds something else", "the line "+c.line, "edit scripts/release/sidecar.go")
+			return run.Refuse(path+" builds something else", "the line "+c.line, "edit scripts/release/sidecar.go")
 		}
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 
 	"aead.dev/minisign"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // signatureName is the detached signature of the sums, as minisign writes it. The sums cover
@@ -32,10 +32,10 @@ func ReadSecretKey(path string) (*minisign.PrivateKey, error) {
 	} else if password, ok := os.LookupEnv(PasswordVariable); ok {
 		key, err = minisign.DecryptKey(password, b)
 	} else {
-		return nil, progress.Refuse(path+" has a password", "it in the environment variable "+PasswordVariable, "read -rs "+PasswordVariable+"; export "+PasswordVariable)
+		return nil, run.Refuse(path+" has a password", "it in the environment variable "+PasswordVariable, "read -rs "+PasswordVariable+"; export "+PasswordVariable)
 	}
 	if err != nil {
-		return nil, progress.Refuse(fmt.Sprintf("%s: %v", path, err), "a secret key of minisign's, and its password", "minisign -G")
+		return nil, run.Refuse(fmt.Sprintf("%s: %v", path, err), "a secret key of minisign's, and its password", "minisign -G")
 	}
 	return &key, nil
 }
@@ -44,7 +44,7 @@ func ReadSecretKey(path string) (*minisign.PrivateKey, error) {
 func ReadPublicKey(path string) (*minisign.PublicKey, error) {
 	key, err := minisign.PublicKeyFromFile(path)
 	if err != nil {
-		return nil, progress.Refuse(fmt.Sprintf("%s: %v", path, err), "a public key of minisign's", "see the file minisign.pub of the one who signed")
+		return nil, run.Refuse(fmt.Sprintf("%s: %v", path, err), "a public key of minisign's", "see the file minisign.pub of the one who signed")
 	}
 	return &key, nil
 }
@@ -66,7 +66,7 @@ func verifySignature(dir string, key minisign.PublicKey) error {
 	path := filepath.Join(dir, signatureName)
 	signature, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return progress.Refuse("the release in "+dir+" is not signed", expected, "make release SIGN_KEY=FILE, or ask for "+signatureName)
+		return run.Refuse("the release in "+dir+" is not signed", expected, "make release SIGN_KEY=FILE, or ask for "+signatureName)
 	}
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func verifySignature(dir string, key minisign.PublicKey) error {
 		return err
 	}
 	var s minisign.Signature
-	refuse := func(found string) error { return progress.Refuse(path+" "+found, expected, "") }
+	refuse := func(found string) error { return run.Refuse(path+" "+found, expected, "") }
 	switch err := s.UnmarshalText(signature); {
 	case err != nil:
 		return refuse("is no signature: " + err.Error())

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/mod/modfile"
 
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -61,7 +61,7 @@ func TreeStamp(ctx context.Context, project, tree string, v Version) (Stamp, err
 	}
 	n, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil || n < 0 {
-		return s, progress.Refuse(fmt.Sprintf("SOURCE_DATE_EPOCH is %q", seconds), "seconds since 1970", "unset SOURCE_DATE_EPOCH")
+		return s, run.Refuse(fmt.Sprintf("SOURCE_DATE_EPOCH is %q", seconds), "seconds since 1970", "unset SOURCE_DATE_EPOCH")
 	}
 	s.Commit, s.Date = commit, time.Unix(n, 0).UTC()
 	dirs := []string{tree}

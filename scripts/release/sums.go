@@ -15,7 +15,7 @@ import (
 
 	"aead.dev/minisign"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // sumsName is the file with the sums of all others, in the format of sha256sum.
@@ -57,13 +57,13 @@ var sumsLine = regexp.MustCompile(`^([0-9a-f]{64})  ([^./\\][^/\\]*)$`)
 func readSums(dir string) (map[string]string, error) {
 	b, err := os.ReadFile(filepath.Join(dir, sumsName))
 	if err != nil {
-		return nil, progress.Refuse("no sums: "+err.Error(), "the folder of a release", "make release")
+		return nil, run.Refuse("no sums: "+err.Error(), "the folder of a release", "make release")
 	}
 	sums := map[string]string{}
 	for line := range strings.Lines(string(b)) {
 		m := sumsLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
 		if m == nil || sums[m[2]] != "" {
-			return nil, progress.Refuse(fmt.Sprintf("%s holds the line %q", filepath.Join(dir, sumsName), strings.TrimSpace(line)),
+			return nil, run.Refuse(fmt.Sprintf("%s holds the line %q", filepath.Join(dir, sumsName), strings.TrimSpace(line)),
 				"a SHA-256, two blanks and a file name, each file once", "make release")
 		}
 		sums[m[2]] = m[1]
@@ -110,7 +110,7 @@ func Verify(dir string, key *minisign.PublicKey) error {
 		}
 	}
 	if len(bad) > 0 {
-		return progress.Refuse("the release in "+dir+" is not intact:\n    "+strings.Join(bad, "\n    "), "the files of "+sumsName, "make release")
+		return run.Refuse("the release in "+dir+" is not intact:\n    "+strings.Join(bad, "\n    "), "the files of "+sumsName, "make release")
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func Compare(dirA, dirB string) error {
 		}
 	}
 	if len(bad) > 0 {
-		return progress.Refuse("the releases in "+dirA+" and "+dirB+" differ:\n    "+strings.Join(bad, "\n    "), "equal sums: same inputs, same bytes", "")
+		return run.Refuse("the releases in "+dirA+" and "+dirB+" differ:\n    "+strings.Join(bad, "\n    "), "equal sums: same inputs, same bytes", "")
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"aead.dev/minisign"
 
 	"capacityv2.internal/scripts/files"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // fakeRelease writes a release with one tarball, signed unless there is no key.
@@ -167,7 +167,7 @@ func TestVerifySignature(t *testing.T) {
 			dir := fakeRelease(t, "1", secret)
 			c.harm(dir)
 			err := Verify(dir, c.key)
-			if (err == nil) != (c.want == "") || err != nil && (!progress.IsRefusal(err) || !strings.Contains(err.Error(), c.want)) {
+			if (err == nil) != (c.want == "") || err != nil && (!run.IsRefusal(err) || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 		})
@@ -220,7 +220,7 @@ func TestReadSecretKey(t *testing.T) {
 		t.Errorf("public key %v, %v", got, err)
 	}
 	write(t, path, string(plain))
-	if _, err := ReadPublicKey(path); !progress.IsRefusal(err) {
+	if _, err := ReadPublicKey(path); !run.IsRefusal(err) {
 		t.Errorf("a secret key in place of a public one: %v", err)
 	}
 }

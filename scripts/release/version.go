@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"capacityv2.internal/scripts/base"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -51,11 +51,11 @@ func projectVersion(ws workspace.Workspace, p workspace.Project) (Version, error
 	file := ws.Revision()
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return Version{}, progress.Refuse("no revision: "+err.Error(), "a file with one whole number from 1", "echo 1 > "+file)
+		return Version{}, run.Refuse("no revision: "+err.Error(), "a file with one whole number from 1", "echo 1 > "+file)
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
 	if err != nil || n < 1 {
-		return Version{}, progress.Refuse(fmt.Sprintf("%s holds %q", file, strings.TrimSpace(string(b))), "one whole number from 1", "echo 1 > "+file)
+		return Version{}, run.Refuse(fmt.Sprintf("%s holds %q", file, strings.TrimSpace(string(b))), "one whole number from 1", "echo 1 > "+file)
 	}
 	return Version{Base: pinned, Revision: n}, nil
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"capacityv2.internal/scripts/files"
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 )
 
@@ -36,7 +35,7 @@ func CheckVulnerabilities(ctx context.Context, govulncheck, database, dir string
 			"-mode", "binary", "-format", "json", "-db", cmp.Or(database, vulnerabilityDatabase), filepath.Join(dir, name),
 		}}.Output(ctx)
 		if err != nil {
-			return progress.Refuse("vulnerabilities of "+name+" were not looked for: "+err.Error(),
+			return run.Refuse("vulnerabilities of "+name+" were not looked for: "+err.Error(),
 				"the database at "+cmp.Or(database, vulnerabilityDatabase), "make nightly ONLY=govulncheck VULN_DB=file:///FOLDER, with a copy of it")
 		}
 		if err := addFindings(found, name, out); err != nil {
@@ -93,7 +92,7 @@ func checkReviewed(found map[string]string, path string, today time.Time) error 
 		}
 	}
 	if len(bad) > 0 {
-		return progress.Refuse("vulnerabilities of the built programs:\n    "+strings.Join(bad, "\n    "), "those of "+path, "edit the list, when you know what they mean here")
+		return run.Refuse("vulnerabilities of the built programs:\n    "+strings.Join(bad, "\n    "), "those of "+path, "edit the list, when you know what they mean here")
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // The output of govulncheck v1.9.0 for kube-scheduler, cut.
@@ -48,7 +48,7 @@ func TestCheckVulnerabilities(t *testing.T) {
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
-			if name == "no database" && !progress.IsRefusal(err) {
+			if name == "no database" && !run.IsRefusal(err) {
 				t.Errorf("%v is no refusal", err)
 			}
 		})

@@ -13,7 +13,7 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -44,7 +44,7 @@ func (r Request) Slug() string {
 func (r Request) Branch() string { return "send/" + r.Slug() }
 
 // Make makes the branch and, in dir, the files. Where that is refused, nothing is left.
-func (r Request) Make(ctx context.Context, dir string, s *progress.Step) error {
+func (r Request) Make(ctx context.Context, dir string, s *run.Step) error {
 	tree := gitrepo.Open(r.Project.Tree(), s.Log)
 	if err := r.check(ctx, tree, dir); err != nil {
 		return err
@@ -72,13 +72,13 @@ func (r Request) Make(ctx context.Context, dir string, s *progress.Step) error {
 func (r Request) check(ctx context.Context, tree gitrepo.Repo, dir string) error {
 	for _, p := range r.Patches {
 		if !r.EmbargoOver && strings.HasPrefix(strings.Join(p.Trailers["Upstream"], ""), embargoed) {
-			return progress.Refuse(p.Name+" goes through the security process first: a public branch would tell everybody how to attack a cluster without it",
+			return run.Refuse(p.Name+" goes through the security process first: a public branch would tell everybody how to attack a cluster without it",
 				"a report as https://kubernetes.io/docs/reference/issues-security/security/#report-a-vulnerability says, and the end of its embargo", r.command(r.Patches)+" EMBARGO_OVER=1")
 		}
 	}
 	_, noBranch := tree.Rev(ctx, "refs/heads/"+r.Branch())
 	if _, noDir := os.Stat(dir); !r.Force && (noBranch == nil || noDir == nil) {
-		return progress.Refuse("the branch "+r.Branch()+" in "+tree.Dir+" or "+dir+" is there already", "neither: they may have work of yours", r.command(r.Patches)+" FORCE=1")
+		return run.Refuse("the branch "+r.Branch()+" in "+tree.Dir+" or "+dir+" is there already", "neither: they may have work of yours", r.command(r.Patches)+" FORCE=1")
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (r Request) command(patches []series.Patch) string {
 
 // commit puts the patches on the base, in a work tree of their own, without our trailers and by
 // the author. It returns the last commit.
-func (r Request) commit(ctx context.Context, tree gitrepo.Repo, s *progress.Step) (string, error) {
+func (r Request) commit(ctx context.Context, tree gitrepo.Repo, s *run.Step) (string, error) {
 	work := gitrepo.Open(tree.Dir+"-send", s.Log)
 	defer func() {
 		_ = os.RemoveAll(work.Dir)
@@ -125,13 +125,13 @@ func (r Request) checkAlone(results []series.Result) error {
 	for _, result := range results {
 		switch result.Outcome {
 		case series.Upstream:
-			return progress.Refuse("the base has the change of "+result.Patch.Name, "a change that upstream lacks", "make send without it")
+			return run.Refuse("the base has the change of "+result.Patch.Name, "a change that upstream lacks", "make send without it")
 		case series.Conflict:
 			if len(result.Files) == 0 { // there was no 3-way merge
 				result.Files = result.Patch.Paths()
 			}
 			names, together := r.needed(result)
-			return progress.Refuse(result.Patch.Name+" conflicts with the base in "+strings.Join(result.Files, ", ")+"; earlier patches that touch the same: "+strings.Join(names, ", "),
+			return run.Refuse(result.Patch.Name+" conflicts with the base in "+strings.Join(result.Files, ", ")+"; earlier patches that touch the same: "+strings.Join(names, ", "),
 				"patches that apply without the rest of the series", r.command(together))
 		}
 	}

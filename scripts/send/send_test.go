@@ -11,7 +11,7 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -89,7 +89,7 @@ func (p project) dir(r Request) string {
 
 func (p project) send(t *testing.T, r Request) error {
 	t.Helper()
-	return progress.New(&strings.Builder{}, "send", t.TempDir()).Run(t.Context(), progress.Task{Name: "send", Do: func(ctx context.Context, s *progress.Step) error {
+	return run.NewReporter(&strings.Builder{}, "send", t.TempDir()).Run(t.Context(), run.Task{Name: "send", Do: func(ctx context.Context, s *run.Step) error {
 		return r.Make(ctx, p.dir(r), s)
 	}})
 }
@@ -193,7 +193,7 @@ func TestMakeRefuses(t *testing.T) {
 			}
 			before := p.state(t)
 			err := p.send(t, p.request(c.pattern))
-			if !progress.IsRefusal(err) {
+			if !run.IsRefusal(err) {
 				t.Fatalf("got %v, want a refusal", err)
 			}
 			for _, want := range c.want {

@@ -12,7 +12,7 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // EnsureSafe refuses what a reset of the tree would lose: uncommitted changes,
@@ -34,7 +34,7 @@ func EnsureSafe(ctx context.Context, repo gitrepo.Repo) error {
 		if err != nil {
 			return err
 		}
-		return progress.Refuse(n+" commits in "+repo.Dir+" are not exported", "none", "make export, or git -C "+repo.Dir+" reset --hard "+base.ExportedRef)
+		return run.Refuse(n+" commits in "+repo.Dir+" are not exported", "none", "make export, or git -C "+repo.Dir+" reset --hard "+base.ExportedRef)
 	}
 	return nil
 }
@@ -42,11 +42,11 @@ func EnsureSafe(ctx context.Context, repo gitrepo.Repo) error {
 // ensureCommitted refuses uncommitted changes and a half-done apply.
 func ensureCommitted(ctx context.Context, repo gitrepo.Repo) error {
 	if repo.Applying() {
-		return progress.Refuse("a git am or rebase is half-done in "+repo.Dir, "a finished one", "git -C "+repo.Dir+" am --continue, or am --abort")
+		return run.Refuse("a git am or rebase is half-done in "+repo.Dir, "a finished one", "git -C "+repo.Dir+" am --continue, or am --abort")
 	}
 	dirty, err := repo.Dirty(ctx)
 	if err == nil && len(dirty) > 0 {
-		err = progress.Refuse(fmt.Sprintf("dirty tree: %d changed files in %s, first %q", len(dirty), repo.Dir, dirty[0]), "every change in a commit",
+		err = run.Refuse(fmt.Sprintf("dirty tree: %d changed files in %s, first %q", len(dirty), repo.Dir, dirty[0]), "every change in a commit",
 			"git -C "+repo.Dir+" commit, then make export; or git -C "+repo.Dir+" stash --include-untracked")
 	}
 	return err
@@ -54,7 +54,7 @@ func ensureCommitted(ctx context.Context, repo gitrepo.Repo) error {
 
 // Apply puts the patches on the base, one commit each. When HEAD already is
 // the series' result, nothing is done. On failure the tree is back at the base.
-func Apply(ctx context.Context, repo gitrepo.Repo, dir string, s *progress.Step) error {
+func Apply(ctx context.Context, repo gitrepo.Repo, dir string, s *run.Step) error {
 	patches, err := Read(dir)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func Apply(ctx context.Context, repo gitrepo.Repo, dir string, s *progress.Step)
 		return err
 	}
 	if fromModules && baseTree != lock.BaseTree {
-		return progress.Refuse("tree lock: the base tree is "+baseTree, lock.BaseTree+" ("+LockName+")", "make clean, then make apply")
+		return run.Refuse("tree lock: the base tree is "+baseTree, lock.BaseTree+" ("+LockName+")", "make clean, then make apply")
 	}
 	applied, err := alreadyApplied(ctx, repo, patches)
 	if err != nil {
@@ -197,7 +197,7 @@ func amFailed(ctx context.Context, repo gitrepo.Repo, path string, cause error) 
 	if err := toBase(ctx, repo); err != nil {
 		return err
 	}
-	return progress.Refuse(found, "every hunk applies without fuzz; the tree is back at the base",
+	return run.Refuse(found, "every hunk applies without fuzz; the tree is back at the base",
 		"git checkout -- "+path+", or make rebase BASE=<tag> to merge with 3-way")
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 )
 
@@ -17,10 +16,10 @@ import (
 func CheckCandidate(ctx context.Context, file string) error {
 	const want, help = "the change of a pull request, as git format-patch or git diff writes it", "git diff <base>...<branch> >FILE in a checkout of upstream"
 	if _, err := os.Stat(file); err != nil {
-		return progress.Refuse("no patch file: "+err.Error(), want, help)
+		return run.Refuse("no patch file: "+err.Error(), want, help)
 	}
 	if err := gitrepo.Open(filepath.Dir(file), nil).Git(ctx, "apply", "--numstat", filepath.Base(file)); err != nil {
-		return progress.Refuse(file+" is no patch: "+complaint(err), want, help)
+		return run.Refuse(file+" is no patch: "+complaint(err), want, help)
 	}
 	return nil
 }
@@ -36,7 +35,7 @@ func AddCandidate(ctx context.Context, repo gitrepo.Repo, file string) error {
 		return err
 	}
 	if err := repo.Git(ctx, "apply", "--index", "--whitespace=nowarn", abs); err != nil {
-		return progress.Refuse(file+" does not apply to the base: "+complaint(err), "a change for this base",
+		return run.Refuse(file+" does not apply to the base: "+complaint(err), "a change for this base",
 			"BASE=<the tag that the change is for>, or rebase the change")
 	}
 	if err := repo.Git(ctx, "commit", "--quiet", "--no-verify", "--message", filepath.Base(file)); err != nil {

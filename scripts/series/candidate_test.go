@@ -9,7 +9,7 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // pullRequest writes the change of a pull request with a commit for each of files, as
@@ -67,7 +67,7 @@ func TestCandidate(t *testing.T) {
 			before := head(t, repo)
 			try := func(prepare func(context.Context, gitrepo.Repo) error) (results []Result) {
 				t.Helper()
-				err := step(t, func(ctx context.Context, s *progress.Step) error {
+				err := step(t, func(ctx context.Context, s *run.Step) error {
 					if err := prepare(ctx, repo); err != nil {
 						return err
 					}

@@ -12,7 +12,7 @@ import (
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // formatPatch makes bytes that depend on the commits only:
@@ -80,7 +80,7 @@ func exportable(ctx context.Context, repo gitrepo.Repo) error {
 		return err
 	}
 	if err := repo.Git(ctx, "merge-base", "--is-ancestor", base.Ref, "HEAD"); err != nil {
-		return progress.Refuse("HEAD of "+repo.Dir+" is not on the base", "commits on "+base.Ref, "git -C "+repo.Dir+" rebase "+base.Ref)
+		return run.Refuse("HEAD of "+repo.Dir+" is not on the base", "commits on "+base.Ref, "git -C "+repo.Dir+" rebase "+base.Ref)
 	}
 	commits, err := repo.Lines(ctx, "rev-list", "--parents", base.Ref+"..HEAD")
 	merges := slices.DeleteFunc(slices.Clone(commits), func(line string) bool { return strings.Count(line, " ") < 2 })
@@ -88,9 +88,9 @@ func exportable(ctx context.Context, repo gitrepo.Repo) error {
 	case err != nil:
 		return err
 	case len(merges) > 0:
-		return progress.Refuse(fmt.Sprintf("%d merge commits on the base", len(merges)), "one commit per patch", "git -C "+repo.Dir+" rebase "+base.Ref)
+		return run.Refuse(fmt.Sprintf("%d merge commits on the base", len(merges)), "one commit per patch", "git -C "+repo.Dir+" rebase "+base.Ref)
 	case len(commits) == 0:
-		return progress.Refuse("empty range: no commit on the base in "+repo.Dir, "the series applied", "make apply")
+		return run.Refuse("empty range: no commit on the base in "+repo.Dir, "the series applied", "make apply")
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func Export(ctx context.Context, repo gitrepo.Repo, dir, version string) ([]stri
 		return nil, err
 	}
 	if !fromModules {
-		return nil, progress.Refuse("the tree comes from a checkout (KUBERNETES_SRC)", "a tree assembled from modules, whose hashes the lock records",
+		return nil, run.Refuse("the tree comes from a checkout (KUBERNETES_SRC)", "a tree assembled from modules, whose hashes the lock records",
 			"make clean && make apply without KUBERNETES_SRC, then git am the commits there")
 	}
 	if err := checkShrink(ctx, repo, dir); err != nil {
@@ -143,7 +143,7 @@ func checkShrink(ctx context.Context, repo gitrepo.Repo, dir string) error {
 			return nil
 		}
 	}
-	return progress.Refuse(fmt.Sprintf("half-applied range: %s has only the first %d of %d patches", repo.Dir, len(commits), len(patches)), "the whole series, or commits of your own on it",
+	return run.Refuse(fmt.Sprintf("half-applied range: %s has only the first %d of %d patches", repo.Dir, len(commits), len(patches)), "the whole series, or commits of your own on it",
 		"git -C "+repo.Dir+" reset --hard "+base.ExportedRef+", then make apply; to drop the last patches, remove them from "+filepath.Join(dir, ListName))
 }
 
@@ -195,7 +195,7 @@ func (e Exported) write(dir string) ([]string, error) {
 
 // RoundTrip applies the series in dir to the base of the tree once more, in a work tree at again, so that a tree that
 // somebody kept proves nothing, and compares its export with the files.
-func RoundTrip(ctx context.Context, tree gitrepo.Repo, dir, again string, s *progress.Step) error {
+func RoundTrip(ctx context.Context, tree gitrepo.Repo, dir, again string, s *run.Step) error {
 	patches, err := Read(dir)
 	if err != nil {
 		return err
@@ -236,7 +236,7 @@ func RoundTrip(ctx context.Context, tree gitrepo.Repo, dir, again string, s *pro
 	}
 	changed, err := e.write(tmp)
 	if len(changed) > 0 {
-		return progress.Refuse("round trip: the export of the applied series differs in "+strings.Join(changed, ", "), "the same bytes", "make export")
+		return run.Refuse("round trip: the export of the applied series differs in "+strings.Join(changed, ", "), "the same bytes", "make export")
 	}
 	return err
 }
@@ -272,7 +272,7 @@ func canonical(ctx context.Context, repo gitrepo.Repo, version string) (e Export
 	}
 	same := slices.EqualFunc(e.Patches, theirs.Patches, func(a, b Patch) bool { return a.SHA256() == b.SHA256() })
 	if !same || e.Lock.AppliedTree != theirs.Lock.AppliedTree {
-		return e, progress.Refuse("applying the exported patches gives other patches or another tree than the commits in "+repo.Dir, "the same",
+		return e, run.Refuse("applying the exported patches gives other patches or another tree than the commits in "+repo.Dir, "the same",
 			"git -C "+repo.Dir+" log "+base.Ref+".. to look for odd commit messages, such as a line that starts with ---")
 	}
 	return e, nil

@@ -9,7 +9,7 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 const version = "v1.37.2"
@@ -97,16 +97,16 @@ func numbered(tag string) string {
 }
 
 // step runs f as a step that prints nowhere.
-func step(t *testing.T, f func(context.Context, *progress.Step) error) error {
+func step(t *testing.T, f func(context.Context, *run.Step) error) error {
 	t.Helper()
-	r := progress.New(&strings.Builder{}, "test", t.TempDir())
-	return r.Run(context.Background(), progress.Task{Name: "step", Do: f})
+	r := run.NewReporter(&strings.Builder{}, "test", t.TempDir())
+	return r.Run(context.Background(), run.Task{Name: "step", Do: f})
 }
 
 // wantRefusal wants err to be a refusal that holds each of the texts.
 func wantRefusal(t *testing.T, err error, texts ...string) {
 	t.Helper()
-	if !progress.IsRefusal(err) {
+	if !run.IsRefusal(err) {
 		t.Fatalf("got error %v, want a refusal", err)
 	}
 	for _, s := range texts {
@@ -118,7 +118,7 @@ func wantRefusal(t *testing.T, err error, texts ...string) {
 
 func apply(t *testing.T, repo gitrepo.Repo, dir string) error {
 	t.Helper()
-	return step(t, func(ctx context.Context, s *progress.Step) error { return Apply(ctx, repo, dir, s) })
+	return step(t, func(ctx context.Context, s *run.Step) error { return Apply(ctx, repo, dir, s) })
 }
 
 func reset(t *testing.T, repo gitrepo.Repo) {

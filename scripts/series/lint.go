@@ -11,7 +11,7 @@ import (
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // trailers are the required ones, each with the form that is accepted.
@@ -70,7 +70,7 @@ func Lint(dir string, rules Rules) error {
 		patches = append(patches, p)
 		errs = append(errs, lintPatch(p, rules)...)
 		if first := patches[0].Author; p.Author != first {
-			errs = append(errs, progress.Refuse(fmt.Sprintf("%s: its author is %s", p.Name, p.Author), first+", as of the first patch",
+			errs = append(errs, run.Refuse(fmt.Sprintf("%s: its author is %s", p.Name, p.Author), first+", as of the first patch",
 				fmt.Sprintf("git commit --amend --author=%q --no-edit in the tree (make edit), then make export", first)))
 		}
 	}
@@ -87,16 +87,16 @@ func listedIsPresent(dir string, names []string) error {
 	seen := map[string]bool{}
 	for i, n := range names {
 		if seen[n] {
-			errs = append(errs, progress.Refuse("duplicate in "+list+": "+n, "every patch once", "git checkout -- "+list+", or remove one of the lines"))
+			errs = append(errs, run.Refuse("duplicate in "+list+": "+n, "every patch once", "git checkout -- "+list+", or remove one of the lines"))
 		}
 		seen[n] = true
 		if !fileName.MatchString(n) {
-			errs = append(errs, progress.Refuse(fmt.Sprintf("%s: %q is no name of a patch", list, n), "NNNN-subject.patch", "make export"))
+			errs = append(errs, run.Refuse(fmt.Sprintf("%s: %q is no name of a patch", list, n), "NNNN-subject.patch", "make export"))
 		} else if want := fmt.Sprintf("%04d-", i+1); len(errs) == 0 && !strings.HasPrefix(n, want) {
-			errs = append(errs, progress.Refuse(fmt.Sprintf("%s: %s is patch %d", list, n, i+1), "a name that starts with "+want, "make export"))
+			errs = append(errs, run.Refuse(fmt.Sprintf("%s: %s is patch %d", list, n, i+1), "a name that starts with "+want, "make export"))
 		}
 		if _, err := os.Stat(filepath.Join(dir, n)); err != nil {
-			errs = append(errs, progress.Refuse("missing patch "+n, "every name in "+list+" present", "git checkout -- "+filepath.Join(dir, n)))
+			errs = append(errs, run.Refuse("missing patch "+n, "every name in "+list+" present", "git checkout -- "+filepath.Join(dir, n)))
 		}
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.patch"))
@@ -105,7 +105,7 @@ func listedIsPresent(dir string, names []string) error {
 	}
 	for _, f := range files {
 		if n := filepath.Base(f); !seen[n] {
-			errs = append(errs, progress.Refuse(f+" is not listed", "its name in "+list, "make export, or remove the file"))
+			errs = append(errs, run.Refuse(f+" is not listed", "its name in "+list, "make export, or remove the file"))
 		}
 	}
 	return errors.Join(errs...)
@@ -114,7 +114,7 @@ func listedIsPresent(dir string, names []string) error {
 func lintPatch(p Patch, rules Rules) []error {
 	var errs []error
 	bad := func(expected, format string, args ...any) {
-		errs = append(errs, progress.Refuse(p.Name+": "+fmt.Sprintf(format, args...), expected, "amend the commit in the tree (make edit), then make export"))
+		errs = append(errs, run.Refuse(p.Name+": "+fmt.Sprintf(format, args...), expected, "amend the commit in the tree (make edit), then make export"))
 	}
 	for _, t := range trailers {
 		v := p.Trailers[t.name]

@@ -15,7 +15,7 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // LockName is the file with the hashes of the base, the patches and the result.
@@ -54,14 +54,14 @@ func ReadLock(dir string) (Lock, error) {
 	path := filepath.Join(dir, LockName)
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return Lock{}, progress.Refuse("no "+path, "the hashes of the series", "git checkout -- "+path+", or make export")
+		return Lock{}, run.Refuse("no "+path, "the hashes of the series", "git checkout -- "+path+", or make export")
 	}
 	if err != nil {
 		return Lock{}, err
 	}
 	var l Lock
 	if err := yaml.UnmarshalStrict(b, &l); err != nil {
-		return Lock{}, progress.Refuse(path+": "+err.Error(), "the hashes of the series", "git checkout -- "+path+", or make export")
+		return Lock{}, run.Refuse(path+": "+err.Error(), "the hashes of the series", "git checkout -- "+path+", or make export")
 	}
 	return l, nil
 }
@@ -115,7 +115,7 @@ func CheckSums(patches []Patch, l Lock) error {
 		want = append(want, p.Name)
 	}
 	if !slices.Equal(have, want) {
-		return progress.Refuse("the series lists "+strings.Join(have, ", "), strings.Join(want, ", ")+" ("+LockName+")", patchHelp)
+		return run.Refuse("the series lists "+strings.Join(have, ", "), strings.Join(want, ", ")+" ("+LockName+")", patchHelp)
 	}
 	for _, p := range patches {
 		if err := l.checkSum(p); err != nil {
@@ -129,7 +129,7 @@ func CheckSums(patches []Patch, l Lock) error {
 func (l Lock) checkSum(p Patch) error {
 	for _, locked := range l.Patches {
 		if got := p.SHA256(); locked.Name == p.Name && locked.SHA256 != got {
-			return progress.Refuse("changed patch file "+p.Name+": its SHA-256 is "+got, locked.SHA256+" ("+LockName+")", patchHelp)
+			return run.Refuse("changed patch file "+p.Name+": its SHA-256 is "+got, locked.SHA256+" ("+LockName+")", patchHelp)
 		}
 	}
 	return nil
@@ -158,7 +158,7 @@ func CheckLock(ctx context.Context, repo gitrepo.Repo, l Lock, patches []Patch) 
 	}
 	for _, c := range checks {
 		if c.got != c.want {
-			return progress.Refuse(fmt.Sprintf("tree lock: %s is %s", c.what, c.got), c.want+" ("+LockName+")",
+			return run.Refuse(fmt.Sprintf("tree lock: %s is %s", c.what, c.got), c.want+" ("+LockName+")",
 				"make export, if the tree is right; make clean and make apply, if the lock is")
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 )
 
@@ -61,7 +60,7 @@ func Rest(ctx context.Context, repo gitrepo.Repo, patches []Patch) []Patch {
 // merge where a patch does not apply as it is. It stops at the first conflict,
 // which is left in the tree for a person, or goes on without that patch when
 // forecast is set.
-func Rebase(ctx context.Context, repo gitrepo.Repo, dir string, patches []Patch, forecast bool, s *progress.Step) ([]Result, error) {
+func Rebase(ctx context.Context, repo gitrepo.Repo, dir string, patches []Patch, forecast bool, s *run.Step) ([]Result, error) {
 	var results []Result
 	for _, p := range patches {
 		r, err := rebaseOne(ctx, repo, filepath.Join(dir, p.Name), p)
@@ -75,7 +74,7 @@ func Rebase(ctx context.Context, repo gitrepo.Repo, dir string, patches []Patch,
 			if err := repo.Git(ctx, "config", "--local", rebasingKey, p.Name); err != nil {
 				return results, err
 			}
-			return results, progress.Refuse(fmt.Sprintf("%s conflicts in %s", p.Name, strings.Join(r.Files, ", ")), "a merge by hand",
+			return results, run.Refuse(fmt.Sprintf("%s conflicts in %s", p.Name, strings.Join(r.Files, ", ")), "a merge by hand",
 				"git -C "+repo.Dir+" status; edit, git add, git am --continue (or --skip); then the same command again")
 		case r.Outcome == Conflict:
 			if err := repo.Git(ctx, "am", "--skip"); err != nil {
@@ -150,7 +149,7 @@ func Taken(ctx context.Context, repo gitrepo.Repo, names, patterns []string) ([]
 		if files, err := grep([]string{"-e", ""}, p); err != nil {
 			return nil, err
 		} else if len(files) == 0 {
-			return nil, progress.Refuse("no file of the base matches "+p, "the files that would have the names, as namesIn of project.yaml", "edit project.yaml")
+			return nil, run.Refuse("no file of the base matches "+p, "the files that would have the names, as namesIn of project.yaml", "edit project.yaml")
 		}
 	}
 	var taken []string

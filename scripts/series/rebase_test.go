@@ -7,7 +7,7 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // rebaseOn rebases the two patches of [exported] to a base with other files.
@@ -23,7 +23,7 @@ func rebaseOn(t *testing.T, files map[string]string, forecast bool) (gitrepo.Rep
 	git(t, repo, "update-ref", base.Ref, "HEAD")
 	git(t, repo, "fetch", "--quiet", old.Dir, "+HEAD:refs/old") // the blobs for 3-way
 	var results []Result
-	err = step(t, func(ctx context.Context, s *progress.Step) error {
+	err = step(t, func(ctx context.Context, s *run.Step) error {
 		results, err = Rebase(ctx, repo, dir, patches, forecast, s)
 		return err
 	})
@@ -96,7 +96,7 @@ func TestTaken(t *testing.T) {
 	if len(taken) != 1 || !strings.HasPrefix(taken[0], "5925 in ") {
 		t.Errorf("taken: %q, want the number alone", taken)
 	}
-	if taken, err := Taken(t.Context(), repo, []string{"5925"}, []string{"pkg/features/*.go", "csi.proto"}); !progress.IsRefusal(err) || !strings.Contains(err.Error(), "csi.proto") {
+	if taken, err := Taken(t.Context(), repo, []string{"5925"}, []string{"pkg/features/*.go", "csi.proto"}); !run.IsRefusal(err) || !strings.Contains(err.Error(), "csi.proto") {
 		t.Errorf("a pattern matches no file: %q, error %v", taken, err)
 	}
 }

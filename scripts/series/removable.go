@@ -8,7 +8,7 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // EnsureRemovable refuses what would be lost with the repository itself: what
@@ -22,7 +22,7 @@ func EnsureRemovable(ctx context.Context, repo gitrepo.Repo) error {
 		return err
 	}
 	if len(stashes) > 0 {
-		return progress.Refuse("stashed changes in "+repo.Dir+", such as "+stashes[0], "none: they go with the repository",
+		return run.Refuse("stashed changes in "+repo.Dir+", such as "+stashes[0], "none: they go with the repository",
 			"git -C "+repo.Dir+" stash show --patch > FILE, then stash drop")
 	}
 	branches, err := repo.Lines(ctx, "for-each-ref", "--format=%(refname:short)", "refs/heads")
@@ -31,7 +31,7 @@ func EnsureRemovable(ctx context.Context, repo gitrepo.Repo) error {
 	}
 	branches = slices.DeleteFunc(branches, func(b string) bool { return b == base.Branch })
 	if len(branches) > 0 {
-		return progress.Refuse("branches in "+repo.Dir+": "+strings.Join(branches, ", "), "only "+base.Branch+": they go with the repository",
+		return run.Refuse("branches in "+repo.Dir+": "+strings.Join(branches, ", "), "only "+base.Branch+": they go with the repository",
 			"git -C "+repo.Dir+" bundle create FILE "+strings.Join(branches, " ")+", then branch -D")
 	}
 	trees, err := repo.Lines(ctx, "worktree", "list", "--porcelain")
@@ -44,7 +44,7 @@ func EnsureRemovable(ctx context.Context, repo gitrepo.Repo) error {
 	}
 	for _, line := range trees {
 		if dir, ok := strings.CutPrefix(line, "worktree "); ok && filepath.Dir(dir) != ours {
-			return progress.Refuse("a work tree of "+repo.Dir+" in "+dir, "none that the tooling did not make: it goes with the repository",
+			return run.Refuse("a work tree of "+repo.Dir+" in "+dir, "none that the tooling did not make: it goes with the repository",
 				"git -C "+repo.Dir+" worktree remove "+dir)
 		}
 	}

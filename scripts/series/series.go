@@ -15,7 +15,6 @@ import (
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 )
 
@@ -67,7 +66,7 @@ func List(dir string) ([]string, error) {
 	path := filepath.Join(dir, ListName)
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, progress.Refuse("no "+path, "the ordered list of the patches", "git checkout -- "+path)
+		return nil, run.Refuse("no "+path, "the ordered list of the patches", "git checkout -- "+path)
 	}
 	if err != nil {
 		return nil, err
@@ -92,7 +91,7 @@ func Read(dir string) ([]Patch, error) {
 	for _, n := range names {
 		b, err := os.ReadFile(filepath.Join(dir, n))
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, progress.Refuse("missing patch "+n, "every name in "+filepath.Join(dir, ListName)+" present", "git checkout -- "+filepath.Join(dir, n))
+			return nil, run.Refuse("missing patch "+n, "every name in "+filepath.Join(dir, ListName)+" present", "git checkout -- "+filepath.Join(dir, n))
 		}
 		if err != nil {
 			return nil, err
@@ -109,7 +108,7 @@ func Read(dir string) ([]Patch, error) {
 // Parse parses one patch file in git's mail format.
 func Parse(name string, b []byte) (Patch, error) {
 	malformed := func(why string) error {
-		return progress.Refuse("malformed patch "+name+": "+why, "the output of git format-patch", "git checkout -- patches, or make export from the tree that holds the commit")
+		return run.Refuse("malformed patch "+name+": "+why, "the output of git format-patch", "git checkout -- patches, or make export from the tree that holds the commit")
 	}
 	files, preamble, err := gitdiff.Parse(bytes.NewReader(b))
 	if err != nil {

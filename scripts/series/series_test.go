@@ -11,7 +11,7 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 func TestApplyGivesTheSameCommits(t *testing.T) {
@@ -33,7 +33,7 @@ func TestRoundTrip(t *testing.T) {
 	repo, dir := exported(t)
 	again := filepath.Join(t.TempDir(), "again")
 	roundTrip := func() error {
-		return step(t, func(ctx context.Context, s *progress.Step) error { return RoundTrip(ctx, repo, dir, again, s) })
+		return step(t, func(ctx context.Context, s *run.Step) error { return RoundTrip(ctx, repo, dir, again, s) })
 	}
 	if err := roundTrip(); err != nil {
 		t.Error(err)
@@ -332,8 +332,8 @@ func TestInterrupt(t *testing.T) {
 			cancel()
 		}
 	})
-	err = progress.New(&strings.Builder{}, "test", t.TempDir()).Run(ctx, progress.Task{Name: "apply", Do: func(ctx context.Context, s *progress.Step) error { return Apply(ctx, repo, dir, s) }})
-	if err == nil || ctx.Err() == nil || progress.IsRefusal(err) {
+	err = run.NewReporter(&strings.Builder{}, "test", t.TempDir()).Run(ctx, run.Task{Name: "apply", Do: func(ctx context.Context, s *run.Step) error { return Apply(ctx, repo, dir, s) }})
+	if err == nil || ctx.Err() == nil || run.IsRefusal(err) {
 		t.Fatalf("error %v, context %v: want what git am says, after an interrupt", err, ctx.Err())
 	}
 	repo.Log = nil

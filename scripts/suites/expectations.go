@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"capacityv2.internal/scripts/files"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // Targets are the values of CAPACITYV2_TARGET, in the order of the table.
@@ -84,15 +84,15 @@ func ReadList(dir string) (Expectations, error) {
 		for _, g := range s.Groups {
 			for _, target := range Targets {
 				if v := g.On(target); v != Fails && v != Passes && v != NotRun {
-					return e, progress.Refuse(fmt.Sprintf("%s: %s: %s is %q for %v", path, s.Folder, target, v, g.Tests), "fails, passes or not run", "")
+					return e, run.Refuse(fmt.Sprintf("%s: %s: %s is %q for %v", path, s.Folder, target, v, g.Tests), "fails, passes or not run", "")
 				}
 			}
 			if needs := g.GateOff != Fails || g.Stock != Fails; needs != (g.Why != "") {
-				return e, progress.Refuse(fmt.Sprintf("%s: %s: why is %q for %v", path, s.Folder, g.Why, g.Tests), "a reason where a test need not fail, and only there", "")
+				return e, run.Refuse(fmt.Sprintf("%s: %s: why is %q for %v", path, s.Folder, g.Why, g.Tests), "a reason where a test need not fail, and only there", "")
 			}
 			for _, t := range g.Tests {
 				if seen[t] {
-					return e, progress.Refuse(fmt.Sprintf("%s: %s: %s is there twice", path, s.Folder, t), "each test once", "")
+					return e, run.Refuse(fmt.Sprintf("%s: %s: %s is there twice", path, s.Folder, t), "each test once", "")
 				}
 				seen[t] = true
 			}

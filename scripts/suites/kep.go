@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"capacityv2.internal/scripts/files"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // KEPTest is a test that the KEP names.
@@ -48,7 +48,7 @@ func ReadKEPTests(path string) (KEPTests, error) {
 	}
 	for _, e := range entries {
 		if e.KEP == "" || !slices.Contains([]string{"unit", "integration", "e2e"}, e.Section) || len(e.Test) == 0 && e.Why == "" {
-			return nil, progress.Refuse(fmt.Sprintf("%s: %q in section %q, tests %q", path, e.KEP, e.Section, e.Test),
+			return nil, run.Refuse(fmt.Sprintf("%s: %q in section %q, tests %q", path, e.KEP, e.Section, e.Test),
 				"what the KEP says, unit, integration or e2e, and a test or why there is none", "edit the list")
 		}
 	}

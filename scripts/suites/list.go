@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"capacityv2.internal/scripts/files"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 var testFunc = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
@@ -92,7 +92,7 @@ func LintList(dir string) error {
 		return err
 	}
 	if len(drift) > 0 {
-		return progress.Refuse(filepath.Join(dir, listFile)+":\n    "+strings.Join(drift, "\n    "), "each test of the folder once",
+		return run.Refuse(filepath.Join(dir, listFile)+":\n    "+strings.Join(drift, "\n    "), "each test of the folder once",
 			"add the test with what it does without the change, or remove it; make nightly ONLY=fails-without checks that")
 	}
 	return list.CheckTable(readme(dir))

@@ -11,7 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 )
 
@@ -52,7 +52,7 @@ func SelectUpstream(folder *regexp.Regexp) ([]Upstream, error) {
 		}
 	}
 	if len(selected) == 0 {
-		return nil, progress.Refuse("no suite of upstream's matches "+folder.String(), "one of: "+strings.Join(folders, ", "),
+		return nil, run.Refuse("no suite of upstream's matches "+folder.String(), "one of: "+strings.Join(folders, ", "),
 			"make nightly ONLY=upstream-suites SUITE=scheduler/")
 	}
 	return selected, nil
@@ -101,7 +101,7 @@ func (results UpstreamResults) Check() error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return progress.Refuse("upstream's suites:\n    "+strings.Join(wrong, "\n    "), "tests that pass, as on the base",
+	return run.Refuse("upstream's suites:\n    "+strings.Join(wrong, "\n    "), "tests that pass, as on the base",
 		"make nightly ONLY=upstream-suites SUITE=<folder>; the output is beside the log of the step, in the files that end in -off.log and -on.log")
 }
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 )
 
@@ -156,7 +156,7 @@ func TestErrorsNameTheGate(t *testing.T) {
 	}
 	for _, gateOn := range []bool{false, true} {
 		var log string
-		err := progress.New(io.Discard, "suites", t.TempDir()).Run(t.Context(), progress.Task{Name: "x", Do: func(ctx context.Context, s *progress.Step) error {
+		err := run.NewReporter(io.Discard, "suites", t.TempDir()).Run(t.Context(), run.Task{Name: "x", Do: func(ctx context.Context, s *run.Step) error {
 			log = strings.TrimSuffix(s.LogPath, ".log") + "-x-none"
 			_, err := UpstreamRunner{Tree: tree}.run(ctx, Upstream{Folder: "x/none"}, gateOn, s)
 			return err

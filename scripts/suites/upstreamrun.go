@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 )
 
@@ -28,7 +28,7 @@ type UpstreamRunner struct {
 }
 
 // Compile compiles the suites.
-func (r UpstreamRunner) Compile(ctx context.Context, suites []Upstream, s *progress.Step) error {
+func (r UpstreamRunner) Compile(ctx context.Context, suites []Upstream, s *run.Step) error {
 	var pkgs []string
 	for _, suite := range suites {
 		pkgs = append(pkgs, suite.pkg())
@@ -37,7 +37,7 @@ func (r UpstreamRunner) Compile(ctx context.Context, suites []Upstream, s *progr
 }
 
 // Run runs suites with the gate off and on. Tests that fail are no error: the results say so.
-func (r UpstreamRunner) Run(ctx context.Context, suites []Upstream, s *progress.Step) (UpstreamResults, error) {
+func (r UpstreamRunner) Run(ctx context.Context, suites []Upstream, s *run.Step) (UpstreamResults, error) {
 	results := make(UpstreamResults, len(suites))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(1, r.Workers))
@@ -55,7 +55,7 @@ func (r UpstreamRunner) Run(ctx context.Context, suites []Upstream, s *progress.
 }
 
 // both runs a suite with the gate off and on.
-func (r UpstreamRunner) both(ctx context.Context, result *UpstreamResult, s *progress.Step) error {
+func (r UpstreamRunner) both(ctx context.Context, result *UpstreamResult, s *run.Step) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if result.Suite.Alone {
 		group.SetLimit(1)
@@ -66,7 +66,7 @@ func (r UpstreamRunner) both(ctx context.Context, result *UpstreamResult, s *pro
 }
 
 // run writes what the tests print to a log of its own beside that of the step.
-func (r UpstreamRunner) run(ctx context.Context, suite Upstream, gateOn bool, s *progress.Step) (result toolchain.TestResult, err error) {
+func (r UpstreamRunner) run(ctx context.Context, suite Upstream, gateOn bool, s *run.Step) (result toolchain.TestResult, err error) {
 	gate := "off"
 	if gateOn {
 		gate = "on"

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 )
 
@@ -43,14 +43,14 @@ func NewWithout(dir string, env []string, folder *regexp.Regexp) (*Without, erro
 		}
 	}
 	if len(w.suites) == 0 {
-		return nil, progress.Refuse(fmt.Sprintf("no suite matches %q", folder), "a regular expression for folders in test-integration", "make nightly ONLY=fails-without SUITE=api")
+		return nil, run.Refuse(fmt.Sprintf("no suite matches %q", folder), "a regular expression for folders in test-integration", "make nightly ONLY=fails-without SUITE=api")
 	}
 	return w, nil
 }
 
 // Tasks run the suites, and write the table of the README.
-func (w *Without) Tasks() []progress.Task {
-	tasks := []progress.Task{{Name: "compile the tests", Do: func(ctx context.Context, s *progress.Step) error {
+func (w *Without) Tasks() []run.Task {
+	tasks := []run.Task{{Name: "compile the tests", Do: func(ctx context.Context, s *run.Step) error {
 		var packages []string
 		for _, suite := range w.suites {
 			packages = append(packages, "./"+suite.Folder)
@@ -58,15 +58,15 @@ func (w *Without) Tasks() []progress.Task {
 		return toolchain.CompileTests(ctx, w.dir, s.Log, packages...)
 	}}}
 	for _, suite := range w.suites {
-		tasks = append(tasks, progress.Task{Name: suite.Folder + ", " + strings.Join(suite.targets(), " and "), Do: func(ctx context.Context, s *progress.Step) error {
+		tasks = append(tasks, run.Task{Name: suite.Folder + ", " + strings.Join(suite.targets(), " and "), Do: func(ctx context.Context, s *run.Step) error {
 			return w.suite(ctx, suite, s)
 		}})
 	}
-	return append(tasks, progress.Task{Name: "compare with the list", Do: w.judge})
+	return append(tasks, run.Task{Name: "compare with the list", Do: w.judge})
 }
 
 // suite runs a suite on its targets, side by side.
-func (w *Without) suite(ctx context.Context, suite Suite, s *progress.Step) error {
+func (w *Without) suite(ctx context.Context, suite Suite, s *run.Step) error {
 	targets := suite.targets()
 	results := make([]toolchain.TestResult, len(targets))
 	group, ctx := errgroup.WithContext(ctx)
@@ -95,7 +95,7 @@ func (w *Without) suite(ctx context.Context, suite Suite, s *progress.Step) erro
 var waiting = strconv.Itoa(3 * runtime.NumCPU())
 
 // run runs the tests of a folder on a target, with a log of its own beside that of the step.
-func (w *Without) run(ctx context.Context, folder, target string, s *progress.Step) (result toolchain.TestResult, err error) {
+func (w *Without) run(ctx context.Context, folder, target string, s *run.Step) (result toolchain.TestResult, err error) {
 	err = s.Beside(target, target, func(log io.Writer) (err error) {
 		env := append(slices.Clone(w.env), "CAPACITYV2_TARGET="+target)
 		result, err = toolchain.TestOne(ctx, w.dir, env, log, "-count=1", "-parallel", waiting, "-timeout", "90m", "./"+folder)
@@ -108,14 +108,14 @@ func (w *Without) run(ctx context.Context, folder, target string, s *progress.St
 }
 
 // judge refuses differences, and writes the table where there are none.
-func (w *Without) judge(context.Context, *progress.Step) error {
+func (w *Without) judge(context.Context, *run.Step) error {
 	if w.all {
 		for _, variant := range w.list.Unused(w.results) {
 			w.differ = append(w.differ, "no test has a subtest for the variant "+variant)
 		}
 	}
 	if len(w.differ) > 0 {
-		return progress.Refuse("tests do something else without the change:\n    "+strings.Join(w.differ, "\n    "), "what test-integration/fails-without.yaml says",
+		return run.Refuse("tests do something else without the change:\n    "+strings.Join(w.differ, "\n    "), "what test-integration/fails-without.yaml says",
 			"fix the test, or the list where it is right that the test passes")
 	}
 	return w.list.Write(readme(w.dir))

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 )
 
@@ -64,7 +63,7 @@ func Compile(ctx context.Context, dir, out string, env []string, log io.Writer, 
 			stale[pkg] = true
 		}
 	}
-	meter := progress.MeterOf(ctx)
+	meter := run.MeterOf(ctx)
 	meter.Add(0, len(stale))
 	compiled, total := 0, len(stale)
 	// What comes next in the step compiles nothing.

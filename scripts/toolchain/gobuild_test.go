@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 )
 
@@ -47,10 +46,10 @@ func TestCompileCounts(t *testing.T) {
 			write("main.go", "package main\n\nimport \"m/a\"\n\nfunc main() { "+step.main+"(a.A) }\n")
 		}
 		var begin, end, after string
-		err := progress.New(t.Output(), "test", t.TempDir()).Run(t.Context(), progress.Task{Name: step.name, Do: func(ctx context.Context, s *progress.Step) error {
-			log := &run.Lines{Each: func(string) { end = progress.MeterOf(ctx).String(); begin = cmp.Or(begin, end) }}
+		err := run.NewReporter(t.Output(), "test", t.TempDir()).Run(t.Context(), run.Task{Name: step.name, Do: func(ctx context.Context, s *run.Step) error {
+			log := &run.Lines{Each: func(string) { end = run.MeterOf(ctx).String(); begin = cmp.Or(begin, end) }}
 			err := Compile(ctx, dir, filepath.Join(dir, "out")+"/", []string{"GOWORK=off"}, log, nil, step.pkg)
-			after = progress.MeterOf(ctx).String()
+			after = run.MeterOf(ctx).String()
 			return err
 		}})
 		if (err != nil) != (step.failure != "") || err != nil && !strings.Contains(err.Error(), step.failure) {

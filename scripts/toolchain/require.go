@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 )
 
@@ -32,13 +31,13 @@ func RequirePrograms(ctx context.Context, names ...string) error {
 	if len(packages) == 0 {
 		return nil
 	}
-	return progress.Refuse("missing Debian packages: "+strings.Join(packages, ", "), strings.Join(names, ", ")+" in PATH",
+	return run.Refuse("missing Debian packages: "+strings.Join(packages, ", "), strings.Join(names, ", ")+" in PATH",
 		"apt-get install "+strings.Join(packages, " "))
 }
 
 // EnsurePrograms is [RequirePrograms] that helps itself where it may: as root
 // on Debian it installs the packages of the missing programs, and says so.
-func EnsurePrograms(ctx context.Context, s *progress.Step, names ...string) error {
+func EnsurePrograms(ctx context.Context, s *run.Step, names ...string) error {
 	missing := missingPackages(ctx, names)
 	if len(missing) == 0 {
 		return nil
@@ -51,10 +50,10 @@ func EnsurePrograms(ctx context.Context, s *progress.Step, names ...string) erro
 
 // InstallPackages installs Debian packages. It refuses, with the line to run,
 // without root or apt-get.
-func InstallPackages(ctx context.Context, s *progress.Step, packages ...string) error {
+func InstallPackages(ctx context.Context, s *run.Step, packages ...string) error {
 	line := "apt-get install --yes --no-install-recommends " + strings.Join(packages, " ")
 	if _, err := exec.LookPath("apt-get"); err != nil || os.Geteuid() != 0 {
-		return progress.Refuse("missing Debian packages: "+strings.Join(packages, ", "), "all of them installed", "sudo "+line)
+		return run.Refuse("missing Debian packages: "+strings.Join(packages, ", "), "all of them installed", "sudo "+line)
 	}
 	s.Sayf("installing Debian packages: %s", strings.Join(packages, " "))
 	apt := run.Cmd{Log: s.Log, Name: "apt-get", Env: []string{"DEBIAN_FRONTEND=noninteractive"}}
@@ -94,10 +93,10 @@ func missingPackages(ctx context.Context, names []string) []string {
 func RequireGo(ctx context.Context) error {
 	v, err := GoValue(ctx, "GOVERSION")
 	if err != nil {
-		return progress.Refuse("no working go command: "+err.Error(), GoVersion+" or newer in PATH", "see https://go.dev/doc/install")
+		return run.Refuse("no working go command: "+err.Error(), GoVersion+" or newer in PATH", "see https://go.dev/doc/install")
 	}
 	if oldest := version.Lang(GoVersion); version.Compare(v, oldest) < 0 {
-		return progress.Refuse("Go is "+v, oldest+" or newer", "see https://go.dev/doc/install, or set GOTOOLCHAIN="+GoVersion)
+		return run.Refuse("Go is "+v, oldest+" or newer", "see https://go.dev/doc/install, or set GOTOOLCHAIN="+GoVersion)
 	}
 	return nil
 }
@@ -113,7 +112,7 @@ func RequireDisk(dir string, gib uint64) error {
 		return fmt.Errorf("free space of %s: %w", dir, err)
 	}
 	if free := st.Bavail * uint64(st.Bsize) >> 30; free < gib {
-		return progress.Refuse(fmt.Sprintf("%d GiB free at %s", free, dir), fmt.Sprintf("%d GiB or more", gib),
+		return run.Refuse(fmt.Sprintf("%d GiB free at %s", free, dir), fmt.Sprintf("%d GiB or more", gib),
 			"make clean, go clean -cache, or move the checkout")
 	}
 	return nil

@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 func TestRequireProgramsNamesPackages(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	err := RequirePrograms(t.Context(), "protoc", "git")
-	if !progress.IsRefusal(err) || !strings.Contains(err.Error(), "apt-get install git protobuf-compiler") {
+	if !run.IsRefusal(err) || !strings.Contains(err.Error(), "apt-get install git protobuf-compiler") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -49,7 +49,7 @@ var SpecTools = []Tool{{pin: "ginkgo"}, {pin: "external-attacher", flags: []stri
 
 // BuildTools builds the tools into the workspace's folder for them. The go command leaves those alone that it
 // would build in the same way again.
-func BuildTools(ctx context.Context, ws workspace.Workspace, s *progress.Step, tools ...Tool) error {
+func BuildTools(ctx context.Context, ws workspace.Workspace, s *run.Step, tools ...Tool) error {
 	for _, t := range tools {
 		s.Sayf("%s", t.pin)
 		out := filepath.Join(ws.Bin(), t.folder)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 )
 
@@ -81,7 +80,7 @@ func CheckVersion(path string) error {
 		return err
 	}
 	if v := strings.TrimSpace(string(content)); "go"+v != GoVersion {
-		return progress.Refuse("the base is built with Go "+v, GoVersion+", as toolchain.GoVersion says", "set GoVersion; a test names the other places")
+		return run.Refuse("the base is built with Go "+v, GoVersion+", as toolchain.GoVersion says", "set GoVersion; a test names the other places")
 	}
 	return nil
 }

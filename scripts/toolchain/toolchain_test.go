@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 func TestRequireDisk(t *testing.T) {
@@ -13,7 +13,7 @@ func TestRequireDisk(t *testing.T) {
 	if err := RequireDisk(missing, 0); err != nil {
 		t.Error(err)
 	}
-	if err := RequireDisk(missing, 1<<40); !progress.IsRefusal(err) {
+	if err := RequireDisk(missing, 1<<40); !run.IsRefusal(err) {
 		t.Errorf("got %v, want a refusal", err)
 	}
 }

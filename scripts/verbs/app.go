@@ -13,7 +13,7 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
@@ -35,12 +35,12 @@ type App struct {
 	Source string
 }
 
-func (a *App) reporter(verb string) *progress.Reporter {
-	return progress.New(a.Out, verb, a.WS.Logs())
+func (a *App) reporter(verb string) *run.Reporter {
+	return run.NewReporter(a.Out, verb, a.WS.Logs())
 }
 
 // do runs tasks as a verb.
-func (a *App) do(ctx context.Context, verb string, tasks ...progress.Task) error {
+func (a *App) do(ctx context.Context, verb string, tasks ...run.Task) error {
 	r := a.reporter(verb)
 	if err := r.Run(ctx, tasks...); err != nil {
 		return err
@@ -62,8 +62,8 @@ func (a *App) projects(name string) ([]workspace.Project, error) {
 }
 
 // each is a task that does the same for one project, or for all of them if that is "".
-func (a *App) each(name, project string, do func(context.Context, workspace.Project, *progress.Step) error) progress.Task {
-	return progress.Task{Name: name, Do: func(ctx context.Context, s *progress.Step) error {
+func (a *App) each(name, project string, do func(context.Context, workspace.Project, *run.Step) error) run.Task {
+	return run.Task{Name: name, Do: func(ctx context.Context, s *run.Step) error {
 		projects, err := a.projects(project)
 		if err != nil {
 			return err
@@ -88,16 +88,16 @@ func (a *App) baseOptions(p workspace.Project) (base.Options, error) {
 }
 
 // makeTree checks the machine and makes the base trees.
-func (a *App) makeTree() []progress.Task {
-	return []progress.Task{{Name: "check the machine", Do: a.checkMachine}, a.each("base trees", "", a.ensureBase)}
+func (a *App) makeTree() []run.Task {
+	return []run.Task{{Name: "check the machine", Do: a.checkMachine}, a.each("base trees", "", a.ensureBase)}
 }
 
 // apply makes the trees and puts the series on them, and then come further tasks.
-func (a *App) apply(further ...progress.Task) []progress.Task {
-	return slices.Concat(a.makeTree(), []progress.Task{a.each("apply the series", "", a.ensureSeries)}, further)
+func (a *App) apply(further ...run.Task) []run.Task {
+	return slices.Concat(a.makeTree(), []run.Task{a.each("apply the series", "", a.ensureSeries)}, further)
 }
 
-func (a *App) checkMachine(ctx context.Context, s *progress.Step) error {
+func (a *App) checkMachine(ctx context.Context, s *run.Step) error {
 	if err := toolchain.RequirePrograms(ctx, "git"); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (a *App) checkMachine(ctx context.Context, s *progress.Step) error {
 	return toolchain.RequireDisk(a.WS.Work, treeDisk)
 }
 
-func (a *App) ensureBase(ctx context.Context, p workspace.Project, s *progress.Step) error {
+func (a *App) ensureBase(ctx context.Context, p workspace.Project, s *run.Step) error {
 	o, err := a.baseOptions(p)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (a *App) ensureBase(ctx context.Context, p workspace.Project, s *progress.S
 	return base.Ensure(ctx, p.Tree(), o, s)
 }
 
-func (a *App) ensureSeries(ctx context.Context, p workspace.Project, s *progress.Step) error {
+func (a *App) ensureSeries(ctx context.Context, p workspace.Project, s *run.Step) error {
 	s.Sayf("%s: %s", p.Title, p.Tree())
 	return series.Apply(ctx, gitrepo.Open(p.Tree(), s.Log), p.Series(), s)
 }

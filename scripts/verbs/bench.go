@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/bench"
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
+	"capacityv2.internal/scripts/run"
 )
 
 // BenchOptions are the flags of the verb. If Only is nil, it matches all.
@@ -53,11 +53,11 @@ func (a *App) Bench(ctx context.Context, o BenchOptions) error {
 	case o.Suite == schedulerSuite:
 		return a.benchScheduler(ctx, o)
 	case o.Suite != chainSuite:
-		return progress.Refuse(fmt.Sprintf("no suite %q", o.Suite), schedulerSuite+" or "+chainSuite, "make bench SUITE=chain")
+		return run.Refuse(fmt.Sprintf("no suite %q", o.Suite), schedulerSuite+" or "+chainSuite, "make bench SUITE=chain")
 	case o.ReportOnly:
-		return progress.Refuse("--report-only for the suite chain", "the suite scheduler: only that keeps results", "make bench REPORT_ONLY=1")
+		return run.Refuse("--report-only for the suite chain", "the suite scheduler: only that keeps results", "make bench REPORT_ONLY=1")
 	case o.Runs <= 0:
-		return progress.Refuse(fmt.Sprintf("--runs is %d", o.Runs), "a number above 0", "make bench SUITE=chain RUNS=1")
+		return run.Refuse(fmt.Sprintf("--runs is %d", o.Runs), "a number above 0", "make bench SUITE=chain RUNS=1")
 	}
 	return a.chain(ctx, o)
 }
@@ -69,7 +69,7 @@ func (a *App) benchScheduler(ctx context.Context, o BenchOptions) error {
 	if err != nil {
 		return err
 	}
-	var tasks []progress.Task
+	var tasks []run.Task
 	for _, page := range []string{"scheduler", "queue"} {
 		some, err := a.benchPage(o, page, slices.DeleteFunc(slices.Clone(runs), func(r bench.Run) bool { return r.Page != page }))
 		if err != nil {
@@ -85,22 +85,22 @@ func (a *App) benchScheduler(ctx context.Context, o BenchOptions) error {
 		for _, r := range runs {
 			names = append(names, r.Name)
 		}
-		return progress.Refuse(fmt.Sprintf("no run matches %q", o.Only), "one of: "+strings.Join(names, "; "), "make bench ONLY='worst cases'")
+		return run.Refuse(fmt.Sprintf("no run matches %q", o.Only), "one of: "+strings.Join(names, "; "), "make bench ONLY='worst cases'")
 	}
-	return a.do(ctx, "bench", a.apply(append([]progress.Task{{Name: "build etcd", Do: a.buildEtcd}}, tasks...)...)...)
+	return a.do(ctx, "bench", a.apply(append([]run.Task{{Name: "build etcd", Do: a.buildEtcd}}, tasks...)...)...)
 }
 
 // benchPage returns the tasks for those runs of a page that are to be measured, and for the page; none if there
 // are no such runs.
-func (a *App) benchPage(o BenchOptions, name string, runs []bench.Run) ([]progress.Task, error) {
+func (a *App) benchPage(o BenchOptions, name string, runs []bench.Run) ([]run.Task, error) {
 	page := bench.Report{Raw: filepath.Join(a.benchmarks(), name+".txt"), Runs: runs}
-	write := progress.Task{Name: "write " + name + ".md", Do: func(_ context.Context, s *progress.Step) error {
+	write := run.Task{Name: "write " + name + ".md", Do: func(_ context.Context, s *run.Step) error {
 		files, err := page.Write()
 		s.Sayf("writing %s", strings.Join(files, ", "))
 		return err
 	}}
 	if o.ReportOnly {
-		return []progress.Task{write}, nil
+		return []run.Task{write}, nil
 	}
 	v, err := release.ReadVersion(a.WS)
 	if err != nil {
@@ -113,12 +113,12 @@ func (a *App) benchPage(o BenchOptions, name string, runs []bench.Run) ([]progre
 		}
 	}
 	folders := map[string]string{"kubernetes": a.WS.Tree(), "test-integration": filepath.Join(a.WS.Root, "test-integration")}
-	var tasks []progress.Task
+	var tasks []run.Task
 	for _, r := range runs {
 		if !cmp.Or(o.Only, everything).MatchString(r.Name) {
 			continue
 		}
-		tasks = append(tasks, progress.Task{Name: r.Name, Do: func(ctx context.Context, s *progress.Step) error {
+		tasks = append(tasks, run.Task{Name: r.Name, Do: func(ctx context.Context, s *run.Step) error {
 			measured, err := r.Measure(ctx, v.String(), folders[r.In], []string{a.binPath()}, s.Log)
 			if err != nil {
 				return err

@@ -13,7 +13,7 @@ import (
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/node"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -42,7 +42,7 @@ func (a *App) chain(ctx context.Context, o BenchOptions) error {
 		}
 	}
 	return a.onChain(ctx, "bench SUITE=chain", nil, func(st cluster.Status) error {
-		return a.do(ctx, "bench", progress.Task{Name: "scenarios", Do: func(ctx context.Context, s *progress.Step) error {
+		return a.do(ctx, "bench", run.Task{Name: "scenarios", Do: func(ctx context.Context, s *run.Step) error {
 			s.Sayf("writing %s", page)
 			env := []string{"KUBECONFIG=" + st.Kubeconfig, "COMPONENTS=" + st.Components, "CLUSTER_GROUP=" + st.Group, "CHAIN_LOGS=" + a.WS.Logs(),
 				"CHAIN_ONLY=" + only.String(), "CHAIN_RUNS=" + strconv.Itoa(o.Runs), "CHAIN_REPORT=" + page, "CHAIN_SECOND=" + second}
@@ -54,10 +54,10 @@ func (a *App) chain(ctx context.Context, o BenchOptions) error {
 // central measures one provisioner for many nodes, and writes its table to a file.
 func (a *App) central(ctx context.Context, file string) error {
 	return a.do(ctx, "bench", a.apply(
-		progress.Task{Name: "build etcd", Do: a.buildEtcd},
-		progress.Task{Name: "build the stock provisioner", Do: a.buildStockProvisioner},
-		progress.Task{Name: "build external-provisioner", Do: a.buildProvisioner},
-		progress.Task{Name: "one provisioner for many nodes", Do: func(ctx context.Context, s *progress.Step) error {
+		run.Task{Name: "build etcd", Do: a.buildEtcd},
+		run.Task{Name: "build the stock provisioner", Do: a.buildStockProvisioner},
+		run.Task{Name: "build external-provisioner", Do: a.buildProvisioner},
+		run.Task{Name: "one provisioner for many nodes", Do: func(ctx context.Context, s *run.Step) error {
 			s.Sayf("writing %s", file)
 			env := append(a.integrationEnv(), "STOCK_CSI_PROVISIONER="+filepath.Join(a.WS.StockComponents(), provisionerProgram), "CENTRAL_REPORT="+file)
 			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), env, s.Log, s.Out, "-run", "^$", "-bench", ".", "-benchtime", "1x", "-timeout", "2h", "./central")
@@ -68,14 +68,14 @@ func (a *App) central(ctx context.Context, file string) error {
 // onChain does something on a cluster of its own that has the reference driver and the
 // images of both provisioners, after further things were built. The cluster is ended
 // before it is left, whatever happens.
-func (a *App) onChain(ctx context.Context, verb string, build []progress.Task, do func(cluster.Status) error) (err error) {
+func (a *App) onChain(ctx context.Context, verb string, build []run.Task, do func(cluster.Status) error) (err error) {
 	if running, err := cluster.Running(a.WS); err != nil {
 		return err
 	} else if running {
-		return progress.Refuse("a local cluster runs from "+a.WS.Cluster(), "no running cluster, because make "+verb+" starts its own and replaces its scheduler", "make down, then make "+verb)
+		return run.Refuse("a local cluster runs from "+a.WS.Cluster(), "no running cluster, because make "+verb+" starts its own and replaces its scheduler", "make down, then make "+verb)
 	}
 	stock := programImage(stockProvisionerImage, provisionerProgram, a.WS.StockComponents())
-	build = append([]progress.Task{{Name: "build the stock provisioner", Do: a.buildStockProvisioner}}, build...)
+	build = append([]run.Task{{Name: "build the stock provisioner", Do: a.buildStockProvisioner}}, build...)
 	defer func() { err = errors.Join(err, a.Down(context.WithoutCancel(ctx))) }()
 	if err := a.Up(ctx, &cluster.Options{DefaultNodes: e2eNodes, Images: []node.Image{stock}}, referenceDriver, build...); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (a *App) onChain(ctx context.Context, verb string, build []progress.Task, d
 
 // buildStockProvisioner builds external-provisioner as upstream does: with the modules
 // that its own go.mod names.
-func (a *App) buildStockProvisioner(ctx context.Context, s *progress.Step) error {
+func (a *App) buildStockProvisioner(ctx context.Context, s *run.Step) error {
 	p, err := a.WS.Project(workspace.ExternalProvisioner)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -32,7 +32,7 @@ func (a *App) Clean(ctx context.Context, force bool) error {
 	if recorded, err := cluster.Recorded(a.WS); err != nil {
 		return err
 	} else if recorded {
-		return progress.Refuse(a.WS.Cluster()+" says what a local cluster made on this machine", "no cluster, nor anything left of one", "make down")
+		return run.Refuse(a.WS.Cluster()+" says what a local cluster made on this machine", "no cluster, nor anything left of one", "make down")
 	}
 	projects, err := a.WS.Projects()
 	if err != nil {
@@ -40,7 +40,7 @@ func (a *App) Clean(ctx context.Context, force bool) error {
 	}
 	for _, p := range projects {
 		if err := ensureRemovable(ctx, p); err != nil && !force {
-			return errors.Join(err, progress.Refuse("make clean would delete it", "", "make clean FORCE=1, if it may go"))
+			return errors.Join(err, run.Refuse("make clean would delete it", "", "make clean FORCE=1, if it may go"))
 		}
 	}
 	if err := errors.Join(os.RemoveAll(a.WS.Work), os.RemoveAll(a.WS.Dist())); err != nil {
@@ -66,7 +66,7 @@ func ensureRemovable(ctx context.Context, p workspace.Project) error {
 	for _, config := range configs {
 		repo := gitrepo.Open(filepath.Dir(filepath.Dir(config)), nil)
 		if repo.Applying() || series.Stopped(ctx, repo) {
-			return progress.Refuse("a rebase is under way in "+repo.Dir, "none", "make rebase again, or remove the folder")
+			return run.Refuse("a rebase is under way in "+repo.Dir, "none", "make rebase again, or remove the folder")
 		}
 	}
 	return nil

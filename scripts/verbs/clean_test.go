@@ -8,7 +8,7 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -25,7 +25,7 @@ func TestCleanKeepsRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, force := range []bool{false, true} {
-		if err := (&App{WS: ws, Out: io.Discard}).Clean(t.Context(), force); !progress.IsRefusal(err) {
+		if err := (&App{WS: ws, Out: io.Discard}).Clean(t.Context(), force); !run.IsRefusal(err) {
 			t.Errorf("force %t: got error %v, want a refusal", force, err)
 		}
 		if _, err := os.Stat(record); err != nil {
@@ -75,7 +75,7 @@ func TestCleanKeepsRebase(t *testing.T) {
 			}
 			err := (&App{WS: ws, Out: io.Discard}).Clean(t.Context(), false)
 			_, statErr := os.Stat(tree)
-			if kept := statErr == nil; progress.IsRefusal(err) != tc.refuse || kept != tc.refuse {
+			if kept := statErr == nil; run.IsRefusal(err) != tc.refuse || kept != tc.refuse {
 				t.Errorf("refused and kept: %v, want %v; error %v", kept, tc.refuse, err)
 			}
 		})

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/codegen"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 func codegenCommand(a *App) *cobra.Command {
@@ -26,14 +26,14 @@ func (a *App) Codegen(ctx context.Context, project string) error {
 		return err
 	}
 	for _, r := range runs {
-		generate = append(generate, progress.Task{Name: "put what changed into the tree", Do: r.CopyBack})
+		generate = append(generate, run.Task{Name: "put what changed into the tree", Do: r.CopyBack})
 	}
 	// Not apply: commits of a contributor that are not exported are the point.
 	return a.do(ctx, "codegen", append(a.makeTree(), generate...)...)
 }
 
 // generate returns runs of the generators of a project, or of all, and their tasks.
-func (a *App) generate(project string) (runs []*codegen.Run, tasks []progress.Task, err error) {
+func (a *App) generate(project string) (runs []*codegen.Run, tasks []run.Task, err error) {
 	projects, err := a.projects(project)
 	if err != nil {
 		return nil, nil, err
@@ -46,7 +46,7 @@ func (a *App) generate(project string) (runs []*codegen.Run, tasks []progress.Ta
 		runs, tasks = append(runs, r), append(tasks, r.Tasks()...)
 	}
 	if len(runs) == 0 {
-		return nil, nil, progress.Refuse(project+" has no generated code", "a project whose project.yaml names generators", "make codegen")
+		return nil, nil, run.Refuse(project+" has no generated code", "a project whose project.yaml names generators", "make codegen")
 	}
 	return runs, tasks, nil
 }

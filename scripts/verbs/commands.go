@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // Commands returns all verbs. Each is in a file of its name.
@@ -45,7 +45,7 @@ func patternFlag(c *cobra.Command, p **regexp.Regexp, name, usage string) {
 			return nil
 		}
 		if *p, err = regexp.Compile(text); err != nil {
-			return progress.Refuse(err.Error(), "a regular expression", "go doc regexp/syntax") // pflag puts the flag before it
+			return run.Refuse(err.Error(), "a regular expression", "go doc regexp/syntax") // pflag puts the flag before it
 		}
 		return nil
 	})

@@ -12,7 +12,7 @@ import (
 
 	"capacityv2.internal/scripts/bench"
 	"capacityv2.internal/scripts/cluster"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 )
 
@@ -32,9 +32,9 @@ func (a *App) Demo(ctx context.Context) error {
 		return err
 	}
 	results := filepath.Join(work, "results.json")
-	build := []progress.Task{
-		{Name: "build the stock scheduler", Do: func(ctx context.Context, s *progress.Step) error { return a.buildStock(ctx, s, "kube-scheduler") }},
-		{Name: "build the demonstration", Do: func(ctx context.Context, s *progress.Step) error {
+	build := []run.Task{
+		{Name: "build the stock scheduler", Do: func(ctx context.Context, s *run.Step) error { return a.buildStock(ctx, s, "kube-scheduler") }},
+		{Name: "build the demonstration", Do: func(ctx context.Context, s *run.Step) error {
 			return toolchain.Build(ctx, filepath.Join(a.WS.Root, "test-e2e"), work, s.Log, "./demo")
 		}},
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/cluster"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 func downCommand(a *App) *cobra.Command {
@@ -18,7 +18,7 @@ what was built, stay too.`, "", a.Down)
 
 // Down ends the local cluster.
 func (a *App) Down(ctx context.Context) error {
-	return a.do(ctx, "down", progress.Task{Name: "end the cluster", Do: func(ctx context.Context, s *progress.Step) error {
+	return a.do(ctx, "down", run.Task{Name: "end the cluster", Do: func(ctx context.Context, s *run.Step) error {
 		return cluster.Down(ctx, a.WS, s)
 	}})
 }

@@ -13,7 +13,6 @@ import (
 
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/node"
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
@@ -40,7 +39,7 @@ const installTime = 3 * time.Minute
 // checkDriver refuses an unknown driver.
 func checkDriver(driver string) error {
 	if driver != "" && driver != referenceDriver {
-		return progress.Refuse("DRIVER="+driver, referenceDriver+", or nothing", "make up DRIVER="+referenceDriver)
+		return run.Refuse("DRIVER="+driver, referenceDriver+", or nothing", "make up DRIVER="+referenceDriver)
 	}
 	return nil
 }
@@ -48,7 +47,7 @@ func checkDriver(driver string) error {
 // checkDriverMode refuses the driver where there are no nodes that its images could get to.
 func checkDriverMode(m cluster.Mode) error {
 	if m != cluster.ModeFull {
-		return progress.Refuse("DRIVER="+referenceDriver+" in the mode "+string(m), "nodes, which need root on Linux", "make up DRIVER="+referenceDriver+", as root and without CLUSTER_MODE")
+		return run.Refuse("DRIVER="+referenceDriver+" in the mode "+string(m), "nodes, which need root on Linux", "make up DRIVER="+referenceDriver+", as root and without CLUSTER_MODE")
 	}
 	return nil
 }
@@ -56,7 +55,7 @@ func checkDriverMode(m cluster.Mode) error {
 // driverImages are those of the driver's pods and of pods that use its volumes. The
 // driver mounts with busybox, and makes volumes with mke2fs and losetup. The provisioner is
 // the one in the folder components.
-func (a *App) driverImages(ctx context.Context, components string, s *progress.Step) ([]node.Image, error) {
+func (a *App) driverImages(ctx context.Context, components string, s *run.Step) ([]node.Image, error) {
 	box, shell, err := busybox(ctx, s)
 	if err != nil {
 		return nil, err
@@ -80,7 +79,7 @@ func programImage(reference, name, folder string) node.Image {
 
 // dynamicPrograms returns the files of an image that has programs of this machine in bin, with
 // the libraries that they load: Debian has no static ones.
-func dynamicPrograms(ctx context.Context, s *progress.Step, names ...string) (map[string]string, error) {
+func dynamicPrograms(ctx context.Context, s *run.Step, names ...string) (map[string]string, error) {
 	if err := toolchain.EnsurePrograms(ctx, s, append(names, "ldd")...); err != nil {
 		return nil, err
 	}
@@ -106,7 +105,7 @@ func dynamicPrograms(ctx context.Context, s *progress.Step, names ...string) (ma
 
 // busybox returns Debian's static busybox, and the links that make a shell of it in an
 // image where it is bin/busybox.
-func busybox(ctx context.Context, s *progress.Step) (program string, links map[string]string, err error) {
+func busybox(ctx context.Context, s *run.Step) (program string, links map[string]string, err error) {
 	if err := toolchain.EnsurePrograms(ctx, s, "busybox"); err != nil {
 		return "", nil, err
 	}
@@ -126,12 +125,12 @@ func busybox(ctx context.Context, s *progress.Step) (program string, links map[s
 	return program, links, nil
 }
 
-func (a *App) buildProvisioner(ctx context.Context, s *progress.Step) error {
+func (a *App) buildProvisioner(ctx context.Context, s *run.Step) error {
 	return release.BuildComponents(ctx, a.WS, workspace.ExternalProvisioner, s.Log, a.WS.Components(), provisionerProgram)
 }
 
 // buildDriver builds the programs of the images.
-func (a *App) buildDriver(ctx context.Context, s *progress.Step) error {
+func (a *App) buildDriver(ctx context.Context, s *run.Step) error {
 	if err := a.buildProvisioner(ctx, s); err != nil {
 		return err
 	}
@@ -140,7 +139,7 @@ func (a *App) buildDriver(ctx context.Context, s *progress.Step) error {
 
 // installDriver applies the manifests of the driver and waits until it runs on all
 // nodes. Stock components know nothing of our fields, and a stock provisioner nothing of our flags.
-func (a *App) installDriver(ctx context.Context, stock bool, s *progress.Step) error {
+func (a *App) installDriver(ctx context.Context, stock bool, s *run.Step) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, installTime, fmt.Errorf("the driver is not ready after %s", installTime))
 	defer cancel()
 	st, err := cluster.StatusOf(a.WS)

@@ -11,17 +11,17 @@ import (
 	"testing"
 
 	"capacityv2.internal/scripts/cluster"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 func TestCheckDriver(t *testing.T) {
 	for driver, refuse := range map[string]bool{"": false, "reference": false, "hostpath": true} {
-		if err := checkDriver(driver); progress.IsRefusal(err) != refuse {
+		if err := checkDriver(driver); run.IsRefusal(err) != refuse {
 			t.Errorf("DRIVER=%s: %v, want a refusal: %t", driver, err, refuse)
 		}
 	}
 	for mode, refuse := range map[cluster.Mode]bool{cluster.ModeFull: false, cluster.ModeControlPlane: true} {
-		if err := checkDriverMode(mode); progress.IsRefusal(err) != refuse {
+		if err := checkDriverMode(mode); run.IsRefusal(err) != refuse {
 			t.Errorf("in the mode %s: %v, want a refusal: %t", mode, err, refuse)
 		}
 	}
@@ -33,7 +33,7 @@ func TestDynamicPrograms(t *testing.T) {
 		t.Skip("needs root on Linux")
 	}
 	programs := []string{"mke2fs", "losetup"}
-	files, err := dynamicPrograms(t.Context(), &progress.Step{Log: io.Discard}, programs...)
+	files, err := dynamicPrograms(t.Context(), &run.Step{Log: io.Discard}, programs...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/e2e"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 )
 
@@ -61,14 +61,14 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	}
 	o.Cluster.DefaultNodes = e2eNodes
 	driver := referenceDriver
-	var build []progress.Task
+	var build []run.Task
 	if withoutNodes(o.Cluster) {
 		driver = ""
 		if o.Target != e2e.GateOn || o.Focus != nil || o.All {
-			return progress.Refuse("TARGET, FOCUS or ALL, for a cluster without nodes", "none of them: they need nodes", "make e2e, without CLUSTER_MODE")
+			return run.Refuse("TARGET, FOCUS or ALL, for a cluster without nodes", "none of them: they need nodes", "make e2e, without CLUSTER_MODE")
 		}
 		// The tests compile against all of them.
-		build = []progress.Task{a.each("base trees", "", a.ensureBase), a.each("apply the series", "", a.ensureSeries)}
+		build = []run.Task{a.each("base trees", "", a.ensureBase), a.each("apply the series", "", a.ensureSeries)}
 	} else if build, err = a.prepareSpecs(o.Target, &o.Cluster); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	kubectl := progress.Task{Name: "tests with kubectl", Do: func(ctx context.Context, s *progress.Step) error {
+	kubectl := run.Task{Name: "tests with kubectl", Do: func(ctx context.Context, s *run.Step) error {
 		return a.testKubectl(ctx, st, driver, o.Cluster, s)
 	}}
 	if driver == "" {
@@ -97,11 +97,11 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 		Suite: a.specSuite(), Work: filepath.Join(a.WS.Work, "e2e"), Kubeconfig: st.Kubeconfig, Kubectl: filepath.Join(st.Components, "kubectl"),
 		Options: o.Options, Without: without,
 	}
-	var others []progress.Task
+	var others []run.Task
 	if o.Target == e2e.GateOn && o.Focus == nil {
 		others = append(others, kubectl)
 	}
-	return a.do(ctx, "e2e", append(specs.Tasks(others...), progress.Task{Name: "results", Do: func(context.Context, *progress.Step) error {
+	return a.do(ctx, "e2e", append(specs.Tasks(others...), run.Task{Name: "results", Do: func(context.Context, *run.Step) error {
 		if o.All && o.Focus == nil {
 			return errors.Join(a.keepResult("e2e-"+o.Target+".md", specs.Table()), specs.Check())
 		}
@@ -113,7 +113,7 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 func withoutNodes(asked cluster.Options) bool { return asked.Mode == string(cluster.ModeControlPlane) }
 
 // testKubectl runs the tests that are plain Go.
-func (a *App) testKubectl(ctx context.Context, st cluster.Status, driver string, asked cluster.Options, s *progress.Step) error {
+func (a *App) testKubectl(ctx context.Context, st cluster.Status, driver string, asked cluster.Options, s *run.Step) error {
 	env := []string{a.binPath(), "KUBECONFIG=" + st.Kubeconfig, "KUBECTL=" + filepath.Join(st.Components, "kubectl"), "CAPACITYV2_CLUSTER_MODE=" + string(st.Mode), "CAPACITYV2_DRIVER=" + driver}
 	var results bytes.Buffer
 	err := toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, io.MultiWriter(s.Out, &results), "-v", "-count=1", "-timeout", "15m", "./api")
@@ -135,5 +135,5 @@ func refuseSkips(results string, asked cluster.Options) error {
 	if len(skipped) == 0 {
 		return nil
 	}
-	return progress.Refuse("skipped tests: "+strings.Join(skipped, ", "), "all of them run", "as root: make e2e; or without nodes: make e2e CLUSTER_MODE=control-plane")
+	return run.Refuse("skipped tests: "+strings.Join(skipped, ", "), "all of them run", "as root: make e2e; or without nodes: make e2e CLUSTER_MODE=control-plane")
 }

@@ -10,8 +10,8 @@ import (
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/e2e"
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -21,19 +21,19 @@ var stockPrograms = []string{"kube-apiserver", "kube-controller-manager", "kube-
 
 // prepareSpecs sets the options of a cluster for a target, and returns what is to be done
 // before the cluster starts: specs run programs and images of their own.
-func (a *App) prepareSpecs(target string, o *cluster.Options) ([]progress.Task, error) {
+func (a *App) prepareSpecs(target string, o *cluster.Options) ([]run.Task, error) {
 	list, err := a.WS.Gates()
 	if err != nil {
 		return nil, err
 	}
 	o.Gates = e2e.Gates(list, target)
-	var tasks []progress.Task
+	var tasks []run.Task
 	if target == e2e.Stock {
 		o.Components = a.WS.StockComponents()
-		tasks = append(tasks, progress.Task{Name: "build the stock components", Do: a.buildStockComponents},
-			progress.Task{Name: "build the stock provisioner", Do: a.buildStockProvisioner})
+		tasks = append(tasks, run.Task{Name: "build the stock components", Do: a.buildStockComponents},
+			run.Task{Name: "build the stock provisioner", Do: a.buildStockProvisioner})
 	}
-	return append(tasks, progress.Task{Name: "build the specs and what they run", Do: func(ctx context.Context, s *progress.Step) error {
+	return append(tasks, run.Task{Name: "build the specs and what they run", Do: func(ctx context.Context, s *run.Step) error {
 		if err := a.buildSpecs(ctx, s); err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (a *App) prepareSpecs(target string, o *cluster.Options) ([]progress.Task, 
 
 // buildStockComponents fills the folder of stock components. What the series does not
 // change in them is a link to ours.
-func (a *App) buildStockComponents(ctx context.Context, s *progress.Step) error {
+func (a *App) buildStockComponents(ctx context.Context, s *run.Step) error {
 	if err := a.buildStock(ctx, s, stockPrograms...); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (a *App) buildStockComponents(ctx context.Context, s *progress.Step) error 
 }
 
 // buildStock builds components from the base without the series.
-func (a *App) buildStock(ctx context.Context, s *progress.Step, programs ...string) error {
+func (a *App) buildStock(ctx context.Context, s *run.Step, programs ...string) error {
 	if err := base.Stock(ctx, a.WS.Tree(), a.WS.Stock(), s); err != nil {
 		return err
 	}

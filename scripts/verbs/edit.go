@@ -14,7 +14,7 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -41,7 +41,7 @@ func (a *App) Edit(ctx context.Context, project string, in io.Reader) error {
 	}
 	r := a.reporter("edit")
 	repo := gitrepo.Open(p.Tree(), nil)
-	if kept := repo.Exists() && progress.IsRefusal(series.EnsureSafe(ctx, repo)); !kept {
+	if kept := repo.Exists() && run.IsRefusal(series.EnsureSafe(ctx, repo)); !kept {
 		if err := r.Run(ctx, a.apply()...); err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ git rebase -i --autosquash %s. Leave the shell to save or discard.
 }
 
 // settle asks what to do with a changed tree.
-func (a *App) settle(ctx context.Context, repo gitrepo.Repo, r *progress.Reporter, in *bufio.Reader) error {
+func (a *App) settle(ctx context.Context, repo gitrepo.Repo, r *run.Reporter, in *bufio.Reader) error {
 	dirty, err := repo.Dirty(ctx)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func discard(ctx context.Context, repo gitrepo.Repo) error {
 func identity(ctx context.Context) (gitrepo.Person, error) {
 	ident, err := exec.CommandContext(ctx, "git", "-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT").Output()
 	if err != nil {
-		return gitrepo.Person{}, progress.Refuse("git does not know your name", "an identity for the commits that become patches",
+		return gitrepo.Person{}, run.Refuse("git does not know your name", "an identity for the commits that become patches",
 			fmt.Sprintf("git config --global user.name %q && git config --global user.email %q", "Your Name", "you@example.org"))
 	}
 	name, rest, _ := strings.Cut(string(ident), " <")

@@ -9,7 +9,7 @@ import (
 	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/overrides"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -23,15 +23,15 @@ are written, too.`, "", a.Export)
 
 // Export writes the commits of each tree as patch files.
 func (a *App) Export(ctx context.Context) error {
-	return a.do(ctx, "export", a.each("write the patch files", "", a.export), progress.Task{Name: "list of overridden modules", Do: func(context.Context, *progress.Step) error { return a.overridesList(overrides.WriteList) }},
-		progress.Task{Name: "table of the tests that the KEP names", Do: a.kepTests(files.UpdateSection)}, progress.Task{Name: "table of releases", Do: a.releases(files.UpdateSection)},
-		progress.Task{Name: "patch series and feature gates", Do: a.lintSeries})
+	return a.do(ctx, "export", a.each("write the patch files", "", a.export), run.Task{Name: "list of overridden modules", Do: func(context.Context, *run.Step) error { return a.overridesList(overrides.WriteList) }},
+		run.Task{Name: "table of the tests that the KEP names", Do: a.kepTests(files.UpdateSection)}, run.Task{Name: "table of releases", Do: a.releases(files.UpdateSection)},
+		run.Task{Name: "patch series and feature gates", Do: a.lintSeries})
 }
 
-func (a *App) export(ctx context.Context, p workspace.Project, s *progress.Step) error {
+func (a *App) export(ctx context.Context, p workspace.Project, s *run.Step) error {
 	repo := gitrepo.Open(p.Tree(), s.Log)
 	if !repo.Exists() {
-		return progress.Refuse("no tree at "+p.Tree(), "the series applied, with your commits on it", "make apply")
+		return run.Refuse("no tree at "+p.Tree(), "the series applied, with your commits on it", "make apply")
 	}
 	o, err := a.baseOptions(p)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"capacityv2.internal/scripts/cluster"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 )
 
@@ -17,7 +17,7 @@ import (
 func (a *App) faults(ctx context.Context, seed int64) error {
 	seed = cmp.Or(seed, time.Now().UnixNano())
 	return a.onChain(ctx, "nightly ONLY=faults", nil, func(st cluster.Status) error {
-		return a.do(ctx, "faults", progress.Task{Name: "faults under load", Do: func(ctx context.Context, s *progress.Step) error {
+		return a.do(ctx, "faults", run.Task{Name: "faults under load", Do: func(ctx context.Context, s *run.Step) error {
 			s.Sayf("the same faults again: make nightly ONLY=faults SEED=%d", seed)
 			env := []string{"KUBECONFIG=" + st.Kubeconfig, "COMPONENTS=" + st.Components, "CLUSTER_GROUP=" + st.Group, "CLUSTER_MARK=" + st.Mark, "ETCD=" + filepath.Join(a.WS.Bin(), "etcd"),
 				"FAULTS_LOGS=" + a.WS.Logs(), "FAULTS_SEED=" + strconv.FormatInt(seed, 10)}

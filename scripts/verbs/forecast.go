@@ -8,7 +8,7 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -42,8 +42,8 @@ func (a *App) forecast(ctx context.Context, p workspace.Project, o base.Options,
 }
 
 // onTree is a task on the repository in dir.
-func onTree(dir, name string, do func(context.Context, gitrepo.Repo) error) progress.Task {
-	return progress.Task{Name: name, Do: func(ctx context.Context, s *progress.Step) error { return do(ctx, gitrepo.Open(dir, s.Log)) }}
+func onTree(dir, name string, do func(context.Context, gitrepo.Repo) error) run.Task {
+	return run.Task{Name: name, Do: func(ctx context.Context, s *run.Step) error { return do(ctx, gitrepo.Open(dir, s.Log)) }}
 }
 
 // verdict says which patches a change of upstream's breaks.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 )
 
@@ -28,7 +28,7 @@ func TestRebaseOptions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := tc.o.check(t.Context(), "v1.37.2")
-			if tc.want == "" && err != nil || tc.want != "" && (!progress.IsRefusal(err) || !strings.Contains(err.Error(), tc.want)) {
+			if tc.want == "" && err != nil || tc.want != "" && (!run.IsRefusal(err) || !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("got %v, want a refusal that holds %q", err, tc.want)
 			}
 		})

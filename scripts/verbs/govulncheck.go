@@ -5,14 +5,14 @@ import (
 	"path/filepath"
 	"time"
 
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 )
 
 // govulncheck builds what a release has, and looks for known vulnerabilities in it.
 func (a *App) govulncheck(ctx context.Context, database string) error {
-	return a.do(ctx, "govulncheck", a.apply(progress.Task{Name: "vulnerabilities of the programs", Do: func(ctx context.Context, s *progress.Step) error {
+	return a.do(ctx, "govulncheck", a.apply(run.Task{Name: "vulnerabilities of the programs", Do: func(ctx context.Context, s *run.Step) error {
 		projects, err := a.WS.Projects()
 		if err != nil {
 			return err

@@ -6,14 +6,14 @@ import (
 	"strings"
 
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/suites"
 )
 
 // kepTests checks that the tests of docs/kep-tests.yaml are there, those of a tree only if there is one.
 // What section does with the table of docs/kep.md is to check it, or to write it.
-func (a *App) kepTests(section func(path, by, content string) error) func(context.Context, *progress.Step) error {
-	return func(_ context.Context, s *progress.Step) error {
+func (a *App) kepTests(section func(path, by, content string) error) func(context.Context, *run.Step) error {
+	return func(_ context.Context, s *run.Step) error {
 		docs := filepath.Join(a.WS.Root, "docs")
 		tests, err := suites.ReadKEPTests(filepath.Join(docs, "kep-tests.yaml"))
 		if err != nil {
@@ -31,7 +31,7 @@ func (a *App) kepTests(section func(path, by, content string) error) func(contex
 			}
 		}
 		if missing := tests.Missing(roots); len(missing) > 0 {
-			return progress.Refuse("docs/kep-tests.yaml names tests that are not there:\n    "+strings.Join(missing, "\n    "), "folder:TestX/sub, or folder: the text of a spec", "edit the list")
+			return run.Refuse("docs/kep-tests.yaml names tests that are not there:\n    "+strings.Join(missing, "\n    "), "folder:TestX/sub, or folder: the text of a spec", "edit the list")
 		}
 		return section(filepath.Join(docs, "kep.md"), "make export", tests.Table())
 	}

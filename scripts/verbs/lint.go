@@ -13,7 +13,6 @@ import (
 	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/overrides"
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
@@ -29,8 +28,8 @@ Our code has to pass gofmt, go vet, staticcheck, shellcheck and actionlint.`, ""
 // compile against the tree, so their vet and staticcheck wait for it.
 func (a *App) Lint(ctx context.Context) error { return a.do(ctx, "lint", a.lint()...) }
 
-func (a *App) lint() []progress.Task {
-	return []progress.Task{
+func (a *App) lint() []run.Task {
+	return []run.Task{
 		{Name: "patch series and feature gates", Do: a.lintSeries},
 		{Name: "list of what fails without the change", Do: a.lintWithout},
 		{Name: "tests that the KEP names", Do: a.kepTests(files.CheckSection)},
@@ -44,7 +43,7 @@ func (a *App) lint() []progress.Task {
 }
 
 // lintSeries checks the patch files and feature-gates.yaml.
-func (a *App) lintSeries(context.Context, *progress.Step) error {
+func (a *App) lintSeries(context.Context, *run.Step) error {
 	projects, err := a.WS.Projects()
 	if err != nil {
 		return err
@@ -65,7 +64,7 @@ func (a *App) files(ctx context.Context, patterns ...string) ([]string, error) {
 	return gitrepo.Open(a.WS.Root, nil).Lines(ctx, append([]string{"grep", "--untracked", "--files-with-matches", "-e", "", "--"}, patterns...)...)
 }
 
-func (a *App) gofmt(ctx context.Context, s *progress.Step) error {
+func (a *App) gofmt(ctx context.Context, s *run.Step) error {
 	goFiles, err := a.files(ctx, "*.go")
 	if err != nil {
 		return err
@@ -76,14 +75,14 @@ func (a *App) gofmt(ctx context.Context, s *progress.Step) error {
 	}
 	if len(out) > 0 {
 		list := strings.Fields(string(out))
-		return progress.Refuse("not formatted: "+strings.Join(list, ", "), "gofmt -s", "gofmt -s -w "+strings.Join(list, " "))
+		return run.Refuse("not formatted: "+strings.Join(list, ", "), "gofmt -s", "gofmt -s -w "+strings.Join(list, " "))
 	}
 	return nil
 }
 
 // goModules are the folders of our Go modules, without those that need the tree as long as
 // there is none.
-func (a *App) goModules(s *progress.Step) []string {
+func (a *App) goModules(s *run.Step) []string {
 	mods := []string{filepath.Join(a.WS.Root, "scripts"), filepath.Join(a.WS.Root, "test-integration", "promcheck")}
 	if !a.tree(nil).Exists() {
 		s.Sayf("test-integration and test-e2e need the tree (make apply): left out")
@@ -100,7 +99,7 @@ func (a *App) moduleEnv(dir string) []string {
 	return nil
 }
 
-func (a *App) vet(ctx context.Context, s *progress.Step) error {
+func (a *App) vet(ctx context.Context, s *run.Step) error {
 	var errs []error
 	for _, m := range a.goModules(s) {
 		errs = append(errs, toolchain.GoEnv(ctx, m, a.moduleEnv(m), s.Log, "vet", "-tags", toolchain.Tags, "./..."))
@@ -109,11 +108,11 @@ func (a *App) vet(ctx context.Context, s *progress.Step) error {
 }
 
 // vetMacOS sees that scripts/, with its tests, compiles on a contributor's Mac as well.
-func (a *App) vetMacOS(ctx context.Context, s *progress.Step) error {
+func (a *App) vetMacOS(ctx context.Context, s *run.Step) error {
 	return toolchain.GoEnv(ctx, filepath.Join(a.WS.Root, "scripts"), []string{"GOWORK=off", "GOOS=darwin", "GOARCH=arm64"}, s.Log, "vet", "./...")
 }
 
-func (a *App) staticcheck(ctx context.Context, s *progress.Step) error {
+func (a *App) staticcheck(ctx context.Context, s *run.Step) error {
 	if err := toolchain.BuildTools(ctx, a.WS, s, toolchain.Staticcheck); err != nil {
 		return err
 	}
@@ -125,7 +124,7 @@ func (a *App) staticcheck(ctx context.Context, s *progress.Step) error {
 	return errors.Join(errs...)
 }
 
-func (a *App) shellAndActions(ctx context.Context, s *progress.Step) error {
+func (a *App) shellAndActions(ctx context.Context, s *run.Step) error {
 	if err := toolchain.EnsurePrograms(ctx, s, "shellcheck"); err != nil {
 		return err
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/e2e"
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/prove"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
 )
@@ -78,7 +78,7 @@ func (a *App) Nightly(ctx context.Context, o NightlyOptions) error {
 		fmt.Fprintf(&summary, "  %-16s %s in %s\n", part.name, verdict, time.Since(begin).Round(time.Second))
 	}
 	if summary.Len() == 0 {
-		return progress.Refuse(fmt.Sprintf("no part matches %q", only), "one of: "+strings.Join(a.nightlyNames(), ", "), "make nightly ONLY=prove")
+		return run.Refuse(fmt.Sprintf("no part matches %q", only), "one of: "+strings.Join(a.nightlyNames(), ", "), "make nightly ONLY=prove")
 	}
 	fmt.Fprintf(a.Out, "nightly:\n%s", summary.String())
 	return errors.Join(errs...)
@@ -125,7 +125,7 @@ func (a *App) e2eAll(ctx context.Context) error {
 
 // smoke runs benchmarks once, to see that they still run.
 func (a *App) smoke(ctx context.Context) error {
-	return a.do(ctx, "smoke", a.apply(progress.Task{Name: "benchmarks of the scheduler's plugin, once", Do: func(ctx context.Context, s *progress.Step) error {
+	return a.do(ctx, "smoke", a.apply(run.Task{Name: "benchmarks of the scheduler's plugin, once", Do: func(ctx context.Context, s *run.Step) error {
 		var patterns []string
 		for _, b := range smokeBenchmarks {
 			patterns = append(patterns, "^"+strings.ReplaceAll(b, "/", "$/^")+"$")
@@ -158,9 +158,9 @@ func allRan(benchmarks []string, output string) error {
 // and each fuzz test of the series. The compiler instruments for the latter, so all that
 // the package imports is compiled once more.
 func (a *App) fuzz(ctx context.Context, each time.Duration) error {
-	return a.do(ctx, "fuzz", a.apply(progress.Task{Name: "round trips of all API types", Do: func(ctx context.Context, s *progress.Step) error {
+	return a.do(ctx, "fuzz", a.apply(run.Task{Name: "round trips of all API types", Do: func(ctx context.Context, s *run.Step) error {
 		return toolchain.UnitTest(ctx, a.WS.Tree(), s.Log, s.Out, []string{"-timeout", "20m"}, "./pkg/api/testing")
-	}}, progress.Task{Name: "fuzz tests of the series", Do: func(ctx context.Context, s *progress.Step) error {
+	}}, run.Task{Name: "fuzz tests of the series", Do: func(ctx context.Context, s *run.Step) error {
 		patches, err := series.Read(a.WS.Series())
 		if err != nil {
 			return err

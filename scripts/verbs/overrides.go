@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/overrides"
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
+	"capacityv2.internal/scripts/run"
 )
 
 func overridesCommand(a *App) *cobra.Command {
@@ -20,14 +20,14 @@ staging-overrides/example is one.`, "", a.Overrides)
 // Overrides writes the patched staging modules as a module proxy of files, and
 // the lines with which another Go module uses it.
 func (a *App) Overrides(ctx context.Context) error {
-	return a.do(ctx, "overrides", a.apply(progress.Task{Name: "write the module proxy", Do: func(ctx context.Context, s *progress.Step) error {
+	return a.do(ctx, "overrides", a.apply(run.Task{Name: "write the module proxy", Do: func(ctx context.Context, s *run.Step) error {
 		res, err := a.writeOverrides(ctx, s)
 		s.AtEnd("module proxy: %s\n%s", res.Goproxy, res.Replace())
 		return err
 	}})...)
 }
 
-func (a *App) writeOverrides(ctx context.Context, s *progress.Step) (overrides.Result, error) {
+func (a *App) writeOverrides(ctx context.Context, s *run.Step) (overrides.Result, error) {
 	v, err := release.ReadVersion(a.WS)
 	if err != nil {
 		return overrides.Result{}, err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 func TestPatternFlag(t *testing.T) {
@@ -22,7 +22,7 @@ func TestPatternFlag(t *testing.T) {
 		}
 		if err != nil {
 			got = "refused"
-			if !progress.IsRefusal(err) || !strings.Contains(err.Error(), "--only") {
+			if !run.IsRefusal(err) || !strings.Contains(err.Error(), "--only") {
 				t.Errorf("%q: %v", text, err)
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/e2e"
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/prove"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/suites"
 )
 
@@ -46,8 +46,8 @@ func (a *App) failsWithout(ctx context.Context, folder *regexp.Regexp) error {
 	if err != nil {
 		return err
 	}
-	return a.do(ctx, "fails-without", slices.Concat(a.apply(progress.Task{Name: "build etcd", Do: a.buildEtcd},
-		progress.Task{Name: "build the stock kube-apiserver", Do: a.buildStockAPIServer}), without.Tasks())...)
+	return a.do(ctx, "fails-without", slices.Concat(a.apply(run.Task{Name: "build etcd", Do: a.buildEtcd},
+		run.Task{Name: "build the stock kube-apiserver", Do: a.buildStockAPIServer}), without.Tasks())...)
 }
 
 func (a *App) integrationTests() string { return filepath.Join(a.WS.Root, "test-integration") }
@@ -61,7 +61,7 @@ func (a *App) specExpectations() (suites.Expectations, error) {
 func (a *App) specSuite() string { return filepath.Join(a.WS.Root, "test-e2e", "suite") }
 
 // lintWithout checks the lists of what fails without the change.
-func (a *App) lintWithout(context.Context, *progress.Step) error {
+func (a *App) lintWithout(context.Context, *run.Step) error {
 	if _, err := a.specExpectations(); err != nil {
 		return err
 	}

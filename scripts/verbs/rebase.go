@@ -14,8 +14,8 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
@@ -92,7 +92,7 @@ func (a *App) Rebase(ctx context.Context, ro rebaseOptions) error {
 		a.rebaseTree(p, o, dir, false),
 		a.takenNames(p, dir),
 		rebasePatches("patches", p, dir, false, new([]series.Result)),
-		progress.Task{Name: "take the base over", Do: func(ctx context.Context, s *progress.Step) error { return a.adopt(ctx, p, o, dir, s) }},
+		run.Task{Name: "take the base over", Do: func(ctx context.Context, s *run.Step) error { return a.adopt(ctx, p, o, dir, s) }},
 	)...)
 }
 
@@ -100,18 +100,18 @@ func (a *App) Rebase(ctx context.Context, ro rebaseOptions) error {
 func (ro rebaseOptions) check(ctx context.Context, pinned string) error {
 	switch {
 	case ro.version == "" && !ro.forecast:
-		return progress.Refuse("no base to move to", "a tag of the project, such as "+pinned, "make rebase BASE="+pinned)
+		return run.Refuse("no base to move to", "a tag of the project, such as "+pinned, "make rebase BASE="+pinned)
 	case ro.with == "":
 		return nil
 	case !ro.forecast:
-		return progress.Refuse("a patch file for a rebase that is no forecast", "a forecast: the change is not a part of the base yet", "make rebase FORECAST=1 WITH="+ro.with)
+		return run.Refuse("a patch file for a rebase that is no forecast", "a forecast: the change is not a part of the base yet", "make rebase FORECAST=1 WITH="+ro.with)
 	}
 	return series.CheckCandidate(ctx, ro.with)
 }
 
 // takenNames tells which names and numbers of ours the base in dir has.
-func (a *App) takenNames(p workspace.Project, dir string) progress.Task {
-	return progress.Task{Name: "names and numbers that upstream took", Do: func(ctx context.Context, s *progress.Step) error {
+func (a *App) takenNames(p workspace.Project, dir string) run.Task {
+	return run.Task{Name: "names and numbers that upstream took", Do: func(ctx context.Context, s *run.Step) error {
 		list, err := a.WS.Gates()
 		if err != nil {
 			return err
@@ -131,8 +131,8 @@ func (a *App) takenNames(p workspace.Project, dir string) progress.Task {
 }
 
 // rebasePatches puts the patches that are not there yet on the tree in dir, and counts the outcomes.
-func rebasePatches(name string, p workspace.Project, dir string, forecast bool, results *[]series.Result) progress.Task {
-	return progress.Task{Name: name, Do: func(ctx context.Context, s *progress.Step) error {
+func rebasePatches(name string, p workspace.Project, dir string, forecast bool, results *[]series.Result) run.Task {
+	return run.Task{Name: name, Do: func(ctx context.Context, s *run.Step) error {
 		patches, err := series.Read(p.Series())
 		if err != nil {
 			return err
@@ -155,22 +155,22 @@ func (a *App) requireCommitted(ctx context.Context, p workspace.Project) error {
 			return err
 		}
 		if len(changed) > 0 {
-			return progress.Refuse("changes in "+dir+" that are not committed", "none: they are about to be written for another base", "git commit, or git stash; or with FORECAST=1")
+			return run.Refuse("changes in "+dir+" that are not committed", "none: they are about to be written for another base", "git commit, or git stash; or with FORECAST=1")
 		}
 	}
 	return nil
 }
 
 // rebaseTree makes the tree of another base, unless a rebase stopped in it.
-func (a *App) rebaseTree(p workspace.Project, o base.Options, dir string, forecast bool) progress.Task {
-	return progress.Task{Name: "base tree " + o.Version, Do: func(ctx context.Context, s *progress.Step) error {
+func (a *App) rebaseTree(p workspace.Project, o base.Options, dir string, forecast bool) run.Task {
+	return run.Task{Name: "base tree " + o.Version, Do: func(ctx context.Context, s *run.Step) error {
 		if err := toolchain.RequireDisk(a.WS.Work, treeDisk); err != nil {
 			return err
 		}
 		if repo := gitrepo.Open(dir, s.Log); !forecast && repo.Exists() {
 			// Half-merged work of a person is not ours to remove.
 			if repo.Applying() {
-				return progress.Refuse("a rebase is under way in "+dir, "none", "git -C "+dir+" am --continue, or remove the folder")
+				return run.Refuse("a rebase is under way in "+dir, "none", "git -C "+dir+" am --continue, or remove the folder")
 			}
 			if series.Stopped(ctx, repo) {
 				s.Sayf("going on in %s", dir)
@@ -190,7 +190,7 @@ func (a *App) rebaseTree(p workspace.Project, o base.Options, dir string, foreca
 }
 
 // adopt makes the rebased tree the one in use, and writes what belongs to it.
-func (a *App) adopt(ctx context.Context, p workspace.Project, o base.Options, dir string, s *progress.Step) error {
+func (a *App) adopt(ctx context.Context, p workspace.Project, o base.Options, dir string, s *run.Step) error {
 	before, err := base.Pinned(p.Pin())
 	if err != nil {
 		return err
@@ -214,7 +214,7 @@ func (a *App) adopt(ctx context.Context, p workspace.Project, o base.Options, di
 
 // follow moves the Go modules of ours to the modules of a new base, and names the files
 // that have to be edited by hand.
-func (a *App) follow(ctx context.Context, p workspace.Project, before []module.Version, s *progress.Step) error {
+func (a *App) follow(ctx context.Context, p workspace.Project, before []module.Version, s *run.Step) error {
 	root := gitrepo.Open(a.WS.Root, s.Log)
 	ours, err := root.Lines(ctx, "ls-files", "--", "*/go.mod", ":!scripts")
 	if err != nil {

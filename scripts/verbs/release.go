@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -88,8 +88,8 @@ func (a *App) ReleaseVerify(publicKey, against string) error {
 
 // releases is about the table of releases in CHANGELOG.md. What section does with it is to check it,
 // or to write it.
-func (a *App) releases(section func(path, by, content string) error) func(context.Context, *progress.Step) error {
-	return func(context.Context, *progress.Step) error {
+func (a *App) releases(section func(path, by, content string) error) func(context.Context, *run.Step) error {
+	return func(context.Context, *run.Step) error {
 		path := filepath.Join(a.WS.Root, "CHANGELOG.md")
 		text, err := os.ReadFile(path)
 		if err != nil {

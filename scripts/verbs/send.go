@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/send"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
@@ -49,8 +49,8 @@ func (a *App) Send(ctx context.Context, o sendOptions) error {
 	}
 	dir := filepath.Join(a.WS.Work, "send", r.Slug())
 	return a.do(ctx, "send", a.apply(
-		progress.Task{Name: "patch series and feature gates", Do: a.lintSeries},
-		progress.Task{Name: "branch " + r.Branch(), Do: func(ctx context.Context, s *progress.Step) error {
+		run.Task{Name: "patch series and feature gates", Do: a.lintSeries},
+		run.Task{Name: "branch " + r.Branch(), Do: func(ctx context.Context, s *run.Step) error {
 			s.AtEnd("branch: %s in %s\ntext of the pull request, to complete: %s\n", r.Branch(), r.Project.Tree(), filepath.Join(dir, "pull-request.md"))
 			s.AtEnd("in your checkout of upstream: git switch --create %s, then git am --3way %s\n", r.Branch(), filepath.Join(dir, "*.patch"))
 			return r.Make(ctx, dir, s)
@@ -78,7 +78,7 @@ func (a *App) toSend(o sendOptions) (send.Request, error) {
 		}
 	}
 	if len(found) != 1 {
-		return o.Request, progress.Refuse(fmt.Sprintf("patches of %s match %q", cmp.Or(strings.Join(found, " and "), "no project"), pattern),
+		return o.Request, run.Refuse(fmt.Sprintf("patches of %s match %q", cmp.Or(strings.Join(found, " and "), "no project"), pattern),
 			"a regular expression for subjects or file names of patches of one project", "make send PROJECT="+workspace.Kubernetes+" PATCH='start tests of volume binding'")
 	}
 	return o.Request, nil

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -34,7 +34,7 @@ func TestIdentity(t *testing.T) {
 			if got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
-			if refused := c.want.Name == ""; refused != (progress.IsRefusal(err) && strings.Contains(err.Error(), "git config --global user.name")) {
+			if refused := c.want.Name == ""; refused != (run.IsRefusal(err) && strings.Contains(err.Error(), "git config --global user.name")) {
 				t.Errorf("got the error %v, want one: %t", err, refused)
 			}
 		})
@@ -76,7 +76,7 @@ func TestToSend(t *testing.T) {
 			}
 			r, err := a.toSend(o)
 			if c.refusal != "" {
-				if !progress.IsRefusal(err) || !strings.Contains(err.Error(), c.refusal) {
+				if !run.IsRefusal(err) || !strings.Contains(err.Error(), c.refusal) {
 					t.Errorf("got %v, want a refusal that holds %q", err, c.refusal)
 				}
 				return

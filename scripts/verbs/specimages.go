@@ -9,7 +9,7 @@ import (
 
 	"capacityv2.internal/scripts/e2e"
 	"capacityv2.internal/scripts/node"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 )
 
@@ -21,7 +21,7 @@ var mockPrograms = []string{"hostpathplugin", "csi-node-driver-registrar"}
 
 // buildSpecs builds the test program, what runs it, and what is in the images that its
 // specs ask for.
-func (a *App) buildSpecs(ctx context.Context, s *progress.Step) error {
+func (a *App) buildSpecs(ctx context.Context, s *run.Step) error {
 	if err := toolchain.BuildTools(ctx, a.WS, s, toolchain.SpecTools...); err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (a *App) buildSpecs(ctx context.Context, s *progress.Step) error {
 
 // specImages are images under the names that upstream's specs ask for. The provisioner
 // is the one in the folder components.
-func (a *App) specImages(ctx context.Context, components string, s *progress.Step) ([]node.Image, error) {
+func (a *App) specImages(ctx context.Context, components string, s *run.Step) ([]node.Image, error) {
 	references, err := e2e.Images(ctx, filepath.Join(a.WS.Components(), specProgram), s.Log)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (a *App) specImages(ctx context.Context, components string, s *progress.Ste
 	var list []node.Image
 	for name, image := range images {
 		if len(references[name]) == 0 {
-			return nil, progress.Refuse("upstream's specs name no image of "+name, "one in the output of e2e.test --list-images", "git grep "+name+" scripts/verbs, and remove it there")
+			return nil, run.Refuse("upstream's specs name no image of "+name, "one in the output of e2e.test --list-images", "git grep "+name+" scripts/verbs, and remove it there")
 		}
 		for _, r := range references[name] {
 			image.Reference = r

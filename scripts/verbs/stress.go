@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 )
 
@@ -20,12 +20,12 @@ import (
 // an earlier run makes its faults again; 0 takes one from the clock.
 func (a *App) stress(ctx context.Context, pods int, seed int64) error {
 	if pods <= 0 {
-		return progress.Refuse(fmt.Sprintf("--pods is %d", pods), "a number above 0", "make nightly ONLY=stress PODS=10000")
+		return run.Refuse(fmt.Sprintf("--pods is %d", pods), "a number above 0", "make nightly ONLY=stress PODS=10000")
 	}
 	seed = cmp.Or(seed, time.Now().UnixNano())
 	return a.do(ctx, "stress", a.apply(
-		progress.Task{Name: "build etcd", Do: a.buildEtcd},
-		progress.Task{Name: fmt.Sprintf("%d pods for each policy, with the race detector", pods), Do: func(ctx context.Context, s *progress.Step) error {
+		run.Task{Name: "build etcd", Do: a.buildEtcd},
+		run.Task{Name: fmt.Sprintf("%d pods for each policy, with the race detector", pods), Do: func(ctx context.Context, s *run.Step) error {
 			s.Sayf("the same faults again: make nightly ONLY=stress SEED=%d PODS=%d", seed, pods)
 			env := []string{a.binPath(), "CGO_ENABLED=1"}
 			var output bytes.Buffer

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/overrides"
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/suites"
@@ -30,7 +29,7 @@ their own, on loopback.`, "", a.Test)
 // Test runs lint, the unit tests of every touched package, and the integration
 // tests, ours and upstream's.
 func (a *App) Test(ctx context.Context) error {
-	return a.do(ctx, "test", slices.Concat(a.apply(), a.lint(), []progress.Task{
+	return a.do(ctx, "test", slices.Concat(a.apply(), a.lint(), []run.Task{
 		{Name: "tests of the tooling", Do: a.testScripts},
 		a.each("unit tests of the touched packages", "", a.testTouched),
 		{Name: "unit tests of the scheduler's plugin with the race detector", Do: a.testPluginRace},
@@ -46,11 +45,11 @@ func (a *App) Test(ctx context.Context) error {
 
 // testScripts does not take results from the cache: it does not notice changes of
 // files outside of the module, such as the Makefile.
-func (a *App) testScripts(ctx context.Context, s *progress.Step) error {
+func (a *App) testScripts(ctx context.Context, s *run.Step) error {
 	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "scripts"), []string{"GOWORK=off"}, s.Log, s.Out, "-count=1", "./...")
 }
 
-func (a *App) testTouched(ctx context.Context, p workspace.Project, s *progress.Step) error {
+func (a *App) testTouched(ctx context.Context, p workspace.Project, s *run.Step) error {
 	patches, err := series.Read(p.Series())
 	if err != nil {
 		return err
@@ -69,14 +68,14 @@ func (a *App) testTouched(ctx context.Context, p workspace.Project, s *progress.
 // testPluginRace needs cgo, so that all that the plugin imports is compiled once
 // more for it. Upstream's test that only waits is left out, and those that count
 // allocations, which the race detector adds to.
-func (a *App) testPluginRace(ctx context.Context, s *progress.Step) error {
+func (a *App) testPluginRace(ctx context.Context, s *run.Step) error {
 	return toolchain.Test(ctx, a.WS.Tree(), []string{"CGO_ENABLED=1"}, s.Log, s.Out, "-race", "-timeout", "15m",
 		"-skip", "^TestBindPodVolumes$|Allocat", "./pkg/scheduler/framework/plugins/volumebinding/...")
 }
 
 // verifyFeatureGates runs upstream's script, which compares the gates in the
 // code with the versioned list.
-func (a *App) verifyFeatureGates(ctx context.Context, s *progress.Step) error {
+func (a *App) verifyFeatureGates(ctx context.Context, s *run.Step) error {
 	env, err := toolchain.UpstreamEnv(ctx)
 	if err != nil {
 		return err
@@ -86,7 +85,7 @@ func (a *App) verifyFeatureGates(ctx context.Context, s *progress.Step) error {
 
 // proveOverrides builds the example outside of the tree, with the patched
 // staging modules and, which has to fail, without.
-func (a *App) proveOverrides(ctx context.Context, s *progress.Step) error {
+func (a *App) proveOverrides(ctx context.Context, s *run.Step) error {
 	res, err := a.writeOverrides(ctx, s)
 	if err != nil {
 		return err
@@ -103,15 +102,15 @@ func (a *App) guide() string { return filepath.Join(a.WS.Work, "guide") }
 
 // testDriver runs the tests of test-e2e that need no cluster, and names those that are
 // skipped: csi-sanity is, without root.
-func (a *App) testDriver(ctx context.Context, s *progress.Step) error {
+func (a *App) testDriver(ctx context.Context, s *run.Step) error {
 	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), nil, s.Log, s.Out, "-v", "-timeout", "10m", "./driver/...", "./mock/...", "./measure", "./chain")
 }
 
-func (a *App) buildEtcd(ctx context.Context, s *progress.Step) error {
+func (a *App) buildEtcd(ctx context.Context, s *run.Step) error {
 	return toolchain.BuildTools(ctx, a.WS, s, toolchain.Etcd)
 }
 
-func (a *App) buildStockAPIServer(ctx context.Context, s *progress.Step) error {
+func (a *App) buildStockAPIServer(ctx context.Context, s *run.Step) error {
 	return a.buildStock(ctx, s, "kube-apiserver")
 }
 
@@ -131,7 +130,7 @@ var sideBySide = strconv.Itoa(runtime.NumCPU() + 1)
 
 // testIntegration runs ours, the longest one first, and beside them those of upstream's suites
 // that touch the plugin.
-func (a *App) testIntegration(ctx context.Context, s *progress.Step) error {
+func (a *App) testIntegration(ctx context.Context, s *run.Step) error {
 	var upstream error
 	var group sync.WaitGroup
 	group.Go(func() {

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/cluster"
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/release"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -37,7 +37,7 @@ func clusterFlags(c *cobra.Command, o *cluster.Options) {
 // Up applies the series, builds the components, and brings up a local cluster, with a
 // driver unless that is "". Gates that are not chosen are those of feature-gates.yaml.
 // What further does before the cluster starts may add images to the options.
-func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, further ...progress.Task) error {
+func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, further ...run.Task) error {
 	if err := checkDriver(driver); err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, f
 	}
 	plan := cluster.NewPlan(a.WS, options)
 	// What would fail at the end is said before the long build.
-	tasks := []progress.Task{{Name: "what the cluster needs of the machine", Do: func(ctx context.Context, s *progress.Step) error {
+	tasks := []run.Task{{Name: "what the cluster needs of the machine", Do: func(ctx context.Context, s *run.Step) error {
 		if err := plan.Prepare(ctx, s); err != nil || driver == "" {
 			return err
 		}
@@ -63,24 +63,24 @@ func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, f
 	}}}
 	trees := a.apply()
 	if driver == "" { // Kubernetes alone
-		trees = []progress.Task{{Name: "check the machine", Do: a.checkMachine},
+		trees = []run.Task{{Name: "check the machine", Do: a.checkMachine},
 			a.each("base tree", workspace.Kubernetes, a.ensureBase), a.each("apply the series", workspace.Kubernetes, a.ensureSeries)}
 	}
-	tasks = slices.Concat(tasks, trees, []progress.Task{{Name: "build the components", Do: func(ctx context.Context, s *progress.Step) error {
+	tasks = slices.Concat(tasks, trees, []run.Task{{Name: "build the components", Do: func(ctx context.Context, s *run.Step) error {
 		return a.buildComponents(ctx, s, plan.Components())
 	}}})
 	if driver != "" {
-		tasks = append(tasks, progress.Task{Name: "build the driver and its provisioner", Do: a.buildDriver})
+		tasks = append(tasks, run.Task{Name: "build the driver and its provisioner", Do: a.buildDriver})
 	}
 	tasks = append(tasks, further...)
-	tasks = append(tasks, progress.Task{Name: "tools of the cluster", Do: plan.Tools}, progress.Task{Name: "start the cluster, and wait until it serves", Do: func(ctx context.Context, s *progress.Step) error {
+	tasks = append(tasks, run.Task{Name: "tools of the cluster", Do: plan.Tools}, run.Task{Name: "start the cluster, and wait until it serves", Do: func(ctx context.Context, s *run.Step) error {
 		if err := plan.Up(ctx, s); err != nil {
 			return err
 		}
 		return cluster.Show(a.WS, s.AtEnd)
 	}})
 	if driver != "" {
-		tasks = append(tasks, progress.Task{Name: "install the driver", Do: func(ctx context.Context, s *progress.Step) error {
+		tasks = append(tasks, run.Task{Name: "install the driver", Do: func(ctx context.Context, s *run.Step) error {
 			s.AtEnd("the reference driver runs; docs/examples/reference.yaml says what to try with it\n")
 			return a.installDriver(ctx, options.Components != "", s)
 		}})
@@ -88,7 +88,7 @@ func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, f
 	return a.do(ctx, "up", tasks...)
 }
 
-func (a *App) buildComponents(ctx context.Context, s *progress.Step, names []string) error {
+func (a *App) buildComponents(ctx context.Context, s *run.Step, names []string) error {
 	if err := toolchain.RequireDisk(a.WS.Work, buildDisk); err != nil {
 		return err
 	}

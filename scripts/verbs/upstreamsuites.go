@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/suites"
 )
 
@@ -21,11 +21,11 @@ func (a *App) upstreamSuites(ctx context.Context, folder *regexp.Regexp) error {
 		return err
 	}
 	return a.do(ctx, "upstream-suites", a.apply(
-		progress.Task{Name: "build etcd", Do: a.buildEtcd},
-		progress.Task{Name: "compile the suites", Do: func(ctx context.Context, s *progress.Step) error {
+		run.Task{Name: "build etcd", Do: a.buildEtcd},
+		run.Task{Name: "compile the suites", Do: func(ctx context.Context, s *run.Step) error {
 			return a.suiteRunner(2).Compile(ctx, selected, s)
 		}},
-		progress.Task{Name: fmt.Sprintf("%d suites, gate off and on", len(selected)), Do: func(ctx context.Context, s *progress.Step) error {
+		run.Task{Name: fmt.Sprintf("%d suites, gate off and on", len(selected)), Do: func(ctx context.Context, s *run.Step) error {
 			results, err := a.suiteRunner(2).Run(ctx, selected, s)
 			if err != nil {
 				return err

@@ -10,8 +10,8 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
 	"capacityv2.internal/scripts/prove"
+	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
@@ -30,13 +30,13 @@ func (a *App) Verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.do(ctx, "verify", slices.Concat([]progress.Task{{Name: "patch series and feature gates", Do: a.lintSeries}}, a.apply(
+	return a.do(ctx, "verify", slices.Concat([]run.Task{{Name: "patch series and feature gates", Do: a.lintSeries}}, a.apply(
 		a.each("round trip and tree lock", "", a.roundTrip),
-		progress.Task{Name: "Go version and feature gates against the tree", Do: a.verifyGates},
-		a.each("each prefix builds and passes the tests it touches", "", func(ctx context.Context, p workspace.Project, s *progress.Step) error {
+		run.Task{Name: "Go version and feature gates against the tree", Do: a.verifyGates},
+		a.each("each prefix builds and passes the tests it touches", "", func(ctx context.Context, p workspace.Project, s *run.Step) error {
 			return prove.Prefixes(ctx, a.WS, p, s)
 		}),
-	), generate, []progress.Task{{Name: "generated code is up to date", Do: func(context.Context, *progress.Step) error {
+	), generate, []run.Task{{Name: "generated code is up to date", Do: func(context.Context, *run.Step) error {
 		var errs []error
 		for _, r := range runs {
 			errs = append(errs, r.Verify())
@@ -45,11 +45,11 @@ func (a *App) Verify(ctx context.Context) error {
 	}}})...)
 }
 
-func (a *App) roundTrip(ctx context.Context, p workspace.Project, s *progress.Step) error {
+func (a *App) roundTrip(ctx context.Context, p workspace.Project, s *run.Step) error {
 	return series.RoundTrip(ctx, gitrepo.Open(p.Tree(), s.Log), p.Series(), p.Tree()+"-verify", s)
 }
 
-func (a *App) verifyGates(ctx context.Context, s *progress.Step) error {
+func (a *App) verifyGates(ctx context.Context, s *run.Step) error {
 	list, err := a.WS.Gates()
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 
 	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // GatesFile is our list of feature gates.
@@ -38,7 +38,7 @@ type Gates struct {
 func (w Workspace) Gates() (g Gates, err error) {
 	path := filepath.Join(w.Root, GatesFile)
 	if err = files.ReadYAML(path, &g); err != nil || g.Enabled() == "" {
-		err = progress.Refuse(fmt.Sprintf("%s enables %q, error: %v", path, g.Enabled(), err), "a list of gates as its header describes", "git checkout -- "+path)
+		err = run.Refuse(fmt.Sprintf("%s enables %q, error: %v", path, g.Enabled(), err), "a list of gates as its header describes", "git checkout -- "+path)
 	}
 	return g, err
 }
@@ -105,7 +105,7 @@ func (l Gates) Check(ctx context.Context, tree gitrepo.Repo, base string) error 
 	}
 	var errs []error
 	bad := func(found, expected string) {
-		errs = append(errs, progress.Refuse(found, expected, "edit "+GatesFile))
+		errs = append(errs, run.Refuse(found, expected, "edit "+GatesFile))
 	}
 	for _, g := range l.Gates {
 		got, ok := after[g.Name]

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 const gateList = `gates:
@@ -30,7 +30,7 @@ func TestGates(t *testing.T) {
 		t.Errorf("Enabled() = %q, want %q; error %v", got, want, err)
 	}
 	for name, content := range map[string]string{"unknown key": strings.Replace(gateList, "why:", "because:", 1), "no gates": "gates: []\n"} {
-		if _, err := readGates(t, content); !progress.IsRefusal(err) {
+		if _, err := readGates(t, content); !run.IsRefusal(err) {
 			t.Errorf("%s: %v, want a refusal", name, err)
 		}
 	}

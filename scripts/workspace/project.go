@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"capacityv2.internal/scripts/files"
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // GoWork is the file that names the modules that a tree compiles against.
@@ -109,10 +109,10 @@ func (w Workspace) Project(name string) (Project, error) {
 		for i, k := range known {
 			known[i] = filepath.Base(filepath.Dir(k))
 		}
-		return p, progress.Refuse(fmt.Sprintf("unknown project %q", name), "one of "+strings.Join(known, ", "), "the same command with PROJECT="+Kubernetes)
+		return p, run.Refuse(fmt.Sprintf("unknown project %q", name), "one of "+strings.Join(known, ", "), "the same command with PROJECT="+Kubernetes)
 	}
 	if err != nil || p.Title == "" || p.Module == "" {
-		return p, progress.Refuse(fmt.Sprintf("%s: %v", path, err), "title and module of the project", "git checkout -- "+path)
+		return p, run.Refuse(fmt.Sprintf("%s: %v", path, err), "title and module of the project", "git checkout -- "+path)
 	}
 	return p, nil
 }

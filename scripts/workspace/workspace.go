@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"capacityv2.internal/scripts/progress"
+	"capacityv2.internal/scripts/run"
 )
 
 // Workspace is a checkout of this repository.
@@ -29,7 +29,7 @@ func Find(dir string) (Workspace, error) {
 			return Workspace{Root: d, Work: filepath.Join(d, "_work")}, nil
 		}
 		if d == filepath.Dir(d) {
-			return Workspace{}, progress.Refuse(
+			return Workspace{}, run.Refuse(
 				"no checkout of this repository at or above "+abs,
 				"a folder with "+GatesFile+" and "+GoWork,
 				"the same command from inside the checkout")

@@ -1,4 +1,4 @@
-package progress
+package run
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 func TestStepNamesItsLogOnFailure(t *testing.T) {
 	var out strings.Builder
 	dir := t.TempDir()
-	r := New(&out, "verb", dir)
+	r := NewReporter(&out, "verb", dir)
 	cause := errors.New("broken")
 	err := r.Run(context.Background(),
 		Task{"First step", func(_ context.Context, s *Step) error { s.Sayf("hello %d", 1); return nil }},
@@ -54,7 +54,7 @@ func TestRefusalSaysWhatHelps(t *testing.T) {
 }
 
 func TestRefusalNeedsNoLog(t *testing.T) {
-	r := New(&strings.Builder{}, "verb", t.TempDir())
+	r := NewReporter(&strings.Builder{}, "verb", t.TempDir())
 	err := r.Run(context.Background(), Task{Name: "step", Do: func(context.Context, *Step) error {
 		return Refuse("found this", "that", "make it")
 	}})
@@ -80,7 +80,7 @@ func TestLongSteps(t *testing.T) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
 				var out strings.Builder
-				r := New(&out, "verb", dir)
+				r := NewReporter(&out, "verb", dir)
 				r.terminal = tc.terminal
 				err := r.Run(t.Context(), Task{"step", func(ctx context.Context, _ *Step) error {
 					MeterOf(ctx).Add(0, tc.total)
@@ -108,7 +108,7 @@ func TestLinesReplaceTheBar(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		r := New(&out, "verb", dir)
+		r := NewReporter(&out, "verb", dir)
 		r.terminal = true
 		err := r.Run(t.Context(), Task{"step", func(ctx context.Context, s *Step) error {
 			MeterOf(ctx).Add(1, 4)

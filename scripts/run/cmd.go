@@ -1,5 +1,3 @@
-// Package run starts programs: their output goes to a log, and an error says
-// what was run and how it ended.
 package run
 
 import (

@@ -1,6 +1,6 @@
-// Package progress tells a person what a long verb is doing: which step, of how
-// many, how long it took, and where its log is.
-package progress
+// Package run is how a verb runs. It tells a person which step, of how many, how long it took, and where its log is; it
+// starts programs, whose output goes to that log; and it refuses bad input.
+package run
 
 import (
 	"context"
@@ -28,9 +28,9 @@ type Reporter struct {
 	atEnd string
 }
 
-// New returns a reporter for verb. Each step logs to a file of its own in
+// NewReporter returns a reporter for verb. Each step logs to a file of its own in
 // logDir/verb.
-func New(out io.Writer, verb, logDir string) *Reporter {
+func NewReporter(out io.Writer, verb, logDir string) *Reporter {
 	return &Reporter{out: out, verb: verb, logDir: filepath.Join(logDir, verb), start: time.Now(), terminal: isTerminal(out)}
 }
 
