@@ -2,7 +2,6 @@ package bench
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"image/color"
 	"math"
@@ -14,6 +13,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"capacityv2.internal/scripts/files"
 )
 
 // told is what a story comes to on one side, as test-e2e/demo writes it.
@@ -47,13 +48,9 @@ var colors = map[string]color.Color{
 // DrawStories reads the results and draws a picture for each story: how many pods run, and how
 // many volumes were asked for where there was no room, over time.
 func DrawStories(results, out string) error {
-	b, err := os.ReadFile(results)
-	if err != nil {
-		return err
-	}
 	var all []told
-	if err := json.Unmarshal(b, &all); err != nil {
-		return fmt.Errorf("%s: %w", results, err)
+	if err := files.ReadJSON(results, &all); err != nil {
+		return err
 	}
 	plots, err := storyPlots(all)
 	if err != nil {

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -42,16 +41,11 @@ func statePath(ws workspace.Workspace) string { return filepath.Join(ws.Cluster(
 // loadState returns nil when there is no cluster. It refuses the state of a cluster in a mode that
 // there is not: what was made for it is not known here.
 func loadState(ws workspace.Workspace) (*state, error) {
-	b, err := os.ReadFile(statePath(ws))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	st := &state{ws: ws}
-	if err := json.Unmarshal(b, st); err != nil {
-		return nil, fmt.Errorf("%s: %w", statePath(ws), err)
+	if err := files.ReadJSON(statePath(ws), st); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
 	}
 	if st.ID == "" || st.Mode != ModeFull && st.Mode != ModeControlPlane {
 		return nil, run.Refuse(fmt.Sprintf("%s tells of a cluster %q in the mode %q", statePath(ws), st.ID, st.Mode),

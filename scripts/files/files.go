@@ -48,6 +48,18 @@ func Hash(from fs.FS, names ...string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
+// ReadJSON reads a file that [WriteJSON] wrote, or another program.
+func ReadJSON(path string, into any) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(content, into); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
 // WriteJSON replaces the file at path by v, indented. It does so in one step: nobody
 // finds a half-written one.
 func WriteJSON(path string, v any) error {

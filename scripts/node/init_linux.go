@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -72,12 +71,8 @@ func Init(ctx context.Context, specFile string) error {
 	if err := told(gate); err != nil {
 		return err
 	}
-	b, err := os.ReadFile(specFile)
-	if err != nil {
-		return err
-	}
 	spec := &Spec{}
-	if err := json.Unmarshal(b, spec); err != nil {
+	if err := files.ReadJSON(specFile, spec); err != nil {
 		return err
 	}
 	if err := spec.mounts(); err != nil {

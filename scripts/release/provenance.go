@@ -5,10 +5,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/toolchain"
 )
 
@@ -100,14 +100,9 @@ func newResource(name string, digests ...string) resource {
 
 // readSubjects returns the sums of the files that the provenance in dir is of.
 func readSubjects(dir string) (map[string]string, error) {
-	path := filepath.Join(dir, provenanceName)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
 	var s statement
-	if err := json.Unmarshal(b, &s); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if err := files.ReadJSON(filepath.Join(dir, provenanceName), &s); err != nil {
+		return nil, err
 	}
 	sums := map[string]string{}
 	for _, r := range s.Subject {
