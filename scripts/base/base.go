@@ -158,16 +158,8 @@ func commit(ctx context.Context, repo gitrepo.Repo, o Options, without []string)
 
 // mark records the base at HEAD.
 func mark(ctx context.Context, repo gitrepo.Repo, o Options) error {
-	for _, args := range [][]string{
-		{"update-ref", Ref, "HEAD"},
-		{"update-ref", ExportedRef, "HEAD"},
-		{"config", "--local", "capacityv2.base", o.source()},
-	} {
-		if err := repo.Git(ctx, args...); err != nil {
-			return err
-		}
-	}
-	return nil
+	return repo.GitAll(ctx, []string{"update-ref", Ref, "HEAD"}, []string{"update-ref", ExportedRef, "HEAD"},
+		[]string{"config", "--local", "capacityv2.base", o.source()})
 }
 
 func writeInfo(dir, name, content string) error {
@@ -200,10 +192,7 @@ func AddWorktree(ctx context.Context, repo gitrepo.Repo, dir, rev string) error 
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	if err := repo.Git(ctx, "worktree", "prune"); err != nil {
-		return err
-	}
-	if err := repo.Git(ctx, "worktree", "add", "--quiet", "--force", "--detach", dir, rev); err != nil {
+	if err := repo.GitAll(ctx, []string{"worktree", "prune"}, []string{"worktree", "add", "--quiet", "--force", "--detach", dir, rev}); err != nil {
 		return err
 	}
 	if tracked, err := repo.Output(ctx, "ls-files", "--", workspace.GoWork); err != nil || tracked != "" {

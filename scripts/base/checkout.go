@@ -36,16 +36,10 @@ func clone(ctx context.Context, o Options, modules, dst string, s *run.Step) err
 	if err != nil {
 		return err
 	}
-	for _, c := range []struct {
-		dir  string
-		args []string
-	}{
-		{filepath.Dir(dst), []string{"clone", "--quiet", "--no-checkout", abs, dst}},
-		{dst, []string{"checkout", "--quiet", "-B", Branch, tag}},
-	} {
-		if err := gitrepo.Open(c.dir, s.Log).Git(ctx, c.args...); err != nil {
-			return err
-		}
+	err = gitrepo.Open(filepath.Dir(dst), s.Log).GitAll(ctx, []string{"clone", "--quiet", "--no-checkout", abs, dst},
+		[]string{"-C", dst, "checkout", "--quiet", "-B", Branch, tag})
+	if err != nil {
+		return err
 	}
 	return mark(ctx, gitrepo.Open(dst, s.Log), o)
 }

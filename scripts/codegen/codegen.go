@@ -43,7 +43,7 @@ type Run struct {
 
 // NewRun returns a run that has not begun.
 func NewRun(ws workspace.Workspace, p workspace.Project) *Run {
-	return &Run{ws: ws, project: p, tree: gitrepo.Open(p.Tree(), nil), dir: p.Tree() + "-codegen", written: map[string]bool{}}
+	return &Run{ws: ws, project: p, tree: p.Repo(nil), dir: p.Tree() + "-codegen", written: map[string]bool{}}
 }
 
 // Tasks regenerate the tree at HEAD. They refuse a tree with changes that are not committed, unless a generator writes

@@ -50,7 +50,7 @@ func newFixture(t *testing.T, series map[string]string) *fixture {
 	var err error
 	f.p, err = f.ws.Project("test")
 	f.must(err)
-	f.git = gitrepo.Open(f.p.Tree(), nil)
+	f.git = f.p.Repo(nil)
 	f.put(f.p.Tree(), tree)
 	f.must(f.git.Git(t.Context(), "init", "--quiet"))
 	f.commit()

@@ -65,6 +65,16 @@ func (r Repo) cmd(date string, args []string) run.Cmd {
 // Git runs git and drops its output (to the log).
 func (r Repo) Git(ctx context.Context, args ...string) error { return r.cmd("", args).Run(ctx) }
 
+// GitAll runs git for each list of arguments, until one fails.
+func (r Repo) GitAll(ctx context.Context, calls ...[]string) error {
+	for _, args := range calls {
+		if err := r.Git(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // GitAt is [Repo.Git] with a fixed author and committer date.
 func (r Repo) GitAt(ctx context.Context, date string, args ...string) error {
 	return r.cmd(date, args).Run(ctx)

@@ -97,7 +97,7 @@ func (plan *Plan) add(p workspace.Project, chosen func(Case) bool) error {
 	if len(others) > 0 {
 		plan.Tasks = append(plan.Tasks, run.Task{Name: "patches of " + p.Title + " that no test can prove", Do: func(ctx context.Context, s *run.Step) error {
 			for _, c := range others {
-				why, err := c.why(ctx, gitrepo.Open(p.Tree(), s.Log))
+				why, err := c.why(ctx, p.Repo(s.Log))
 				if err != nil {
 					return err
 				}
@@ -109,7 +109,7 @@ func (plan *Plan) add(p workspace.Project, chosen func(Case) bool) error {
 	if len(cases) == 0 {
 		return nil
 	}
-	pr := &prover{tree: gitrepo.Open(p.Tree(), nil), dir: p.Tree() + "-prove", patches: len(patches)}
+	pr := &prover{tree: p.Repo(nil), dir: p.Tree() + "-prove", patches: len(patches)}
 	plan.Tasks = append(plan.Tasks, run.Task{Name: "work tree of " + p.Title, Do: pr.prepare})
 	for _, c := range cases {
 		plan.Tasks = append(plan.Tasks, run.Task{Name: p.Name + " " + c.Patch.Name, Do: func(ctx context.Context, s *run.Step) error {

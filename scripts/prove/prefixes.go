@@ -38,7 +38,7 @@ func Prefixes(ctx context.Context, ws workspace.Workspace, p workspace.Project, 
 	if err != nil {
 		return err
 	}
-	return eachPrefix(ctx, gitrepo.Open(p.Tree(), s.Log), checker{dir: p.Tree() + "-prefix", args: p.TestArgs, record: rec}, s)
+	return eachPrefix(ctx, p.Repo(s.Log), checker{dir: p.Tree() + "-prefix", args: p.TestArgs, record: rec}, s)
 }
 
 // otherInputs are what a project compiles against, besides its own tree: the trees of the others, and the
@@ -56,7 +56,7 @@ func otherInputs(ctx context.Context, ws workspace.Workspace, p workspace.Projec
 		if other.Name == p.Name {
 			continue
 		}
-		tree, err := gitrepo.Open(other.Tree(), log).Tree(ctx, "HEAD")
+		tree, err := other.Repo(log).Tree(ctx, "HEAD")
 		if err != nil {
 			return nil, err
 		}

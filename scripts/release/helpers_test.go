@@ -61,7 +61,7 @@ func addProject(t *testing.T, ws workspace.Workspace, name, module, version stri
 func commitTree(t *testing.T, p workspace.Project, work string) {
 	t.Helper()
 	commitAll(t, p.Tree())
-	if err := gitrepo.Open(p.Tree(), nil).Git(t.Context(), "update-ref", base.Ref, "HEAD"); err != nil {
+	if err := p.Repo(nil).Git(t.Context(), "update-ref", base.Ref, "HEAD"); err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(p.Tree(), ".git/info/exclude"), "/go.work\n/go.work.sum\n")

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"capacityv2.internal/scripts/base"
-	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
@@ -97,7 +96,7 @@ func readSource(ctx context.Context, ws workspace.Workspace, p workspace.Project
 	if src.base, err = baseModules(p); err != nil {
 		return src, err
 	}
-	repo := gitrepo.Open(p.Tree(), log)
+	repo := p.Repo(log)
 	if src.baseTree, err = repo.Tree(ctx, base.Ref); err != nil {
 		return src, fmt.Errorf("tree of the base: %w", err)
 	}

@@ -24,7 +24,7 @@ import (
 // names that git fills in are then the same everywhere, whatever branches and
 // tags the tree's repository has.
 func packSource(ctx context.Context, src source, tmp, out string, log io.Writer) error {
-	objects, err := gitrepo.Open(src.project.Tree(), log).Output(ctx, "rev-parse", "--path-format=absolute", "--git-path", "objects")
+	objects, err := src.project.Repo(log).Output(ctx, "rev-parse", "--path-format=absolute", "--git-path", "objects")
 	if err != nil {
 		return err
 	}
@@ -40,14 +40,11 @@ func packSource(ctx context.Context, src source, tmp, out string, log io.Writer)
 		return err
 	}
 	repo.Dir = bare
-	for _, args := range [][]string{
-		{"update-ref", "--no-deref", "HEAD", src.stamp.Commit},
-		{"update-ref", "refs/tags/" + src.stamp.Version.String(), src.stamp.Commit},
-		{"-c", "core.attributesFile=" + os.DevNull, "-c", "tar.umask=0022", "archive", "--format=tar", "-o", tarball, "HEAD"},
-	} {
-		if err := repo.Git(ctx, args...); err != nil {
-			return err
-		}
+	err = repo.GitAll(ctx, []string{"update-ref", "--no-deref", "HEAD", src.stamp.Commit},
+		[]string{"update-ref", "refs/tags/" + src.stamp.Version.String(), src.stamp.Commit},
+		[]string{"-c", "core.attributesFile=" + os.DevNull, "-c", "tar.umask=0022", "archive", "--format=tar", "-o", tarball, "HEAD"})
+	if err != nil {
+		return err
 	}
 	return writeGz(filepath.Join(out, src.tarball()), func(w io.Writer) error { return files.Copy(w, tarball) })
 }

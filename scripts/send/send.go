@@ -45,7 +45,7 @@ func (r Request) Branch() string { return "send/" + r.Slug() }
 
 // Make makes the branch and, in dir, the files. Where that is refused, nothing is left.
 func (r Request) Make(ctx context.Context, dir string, s *run.Step) error {
-	tree := gitrepo.Open(r.Project.Tree(), s.Log)
+	tree := r.Project.Repo(s.Log)
 	if err := r.check(ctx, tree, dir); err != nil {
 		return err
 	}

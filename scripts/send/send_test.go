@@ -36,7 +36,7 @@ func newProject(t *testing.T) project {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree := gitrepo.Open(p.Tree(), nil)
+	tree := p.Repo(nil)
 	write(t, filepath.Join(tree.Dir, "a.go"), lines())
 	write(t, filepath.Join(tree.Dir, "b.go"), lines())
 	write(t, filepath.Join(tree.Dir, ".github", "PULL_REQUEST_TEMPLATE.md"), "#### What this PR does / why we need it:\n")

@@ -132,10 +132,7 @@ func setApplied(ctx context.Context, repo gitrepo.Repo, patches []Patch) error {
 	if err != nil {
 		return err
 	}
-	if err := repo.Git(ctx, "config", "--local", appliedKey, digest(patches)+"@"+head); err != nil {
-		return err
-	}
-	return repo.Git(ctx, "update-ref", base.ExportedRef, head)
+	return repo.GitAll(ctx, []string{"config", "--local", appliedKey, digest(patches) + "@" + head}, []string{"update-ref", base.ExportedRef, head})
 }
 
 // Am resets the tree to the base and commits the patches. On failure the tree is

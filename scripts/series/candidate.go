@@ -38,10 +38,7 @@ func AddCandidate(ctx context.Context, repo gitrepo.Repo, file string) error {
 		return run.Refuse(file+" does not apply to the base: "+complaint(err), "a change for this base",
 			"BASE=<the tag that the change is for>, or rebase the change")
 	}
-	if err := repo.Git(ctx, "commit", "--quiet", "--no-verify", "--message", filepath.Base(file)); err != nil {
-		return err
-	}
-	return repo.Git(ctx, "update-ref", base.Ref, "HEAD")
+	return repo.GitAll(ctx, []string{"commit", "--quiet", "--no-verify", "--message", filepath.Base(file)}, []string{"update-ref", base.Ref, "HEAD"})
 }
 
 // DropCandidate undoes [AddCandidate].

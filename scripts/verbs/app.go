@@ -117,7 +117,7 @@ func (a *App) ensureBase(ctx context.Context, p workspace.Project, s *run.Step) 
 
 func (a *App) ensureSeries(ctx context.Context, p workspace.Project, s *run.Step) error {
 	s.Sayf("%s: %s", p.Title, p.Tree())
-	return series.Apply(ctx, gitrepo.Open(p.Tree(), s.Log), p.Series(), s)
+	return series.Apply(ctx, p.Repo(s.Log), p.Series(), s)
 }
 
 // binPath is PATH with our tools first.

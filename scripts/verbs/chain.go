@@ -11,7 +11,6 @@ import (
 
 	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/cluster"
-	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
@@ -95,7 +94,7 @@ func (a *App) buildStockProvisioner(ctx context.Context, s *run.Step) error {
 		return err
 	}
 	dir := p.Tree() + "-stock"
-	if err := base.AddWorktree(ctx, gitrepo.Open(p.Tree(), s.Log), dir, base.Ref); err != nil {
+	if err := base.AddWorktree(ctx, p.Repo(s.Log), dir, base.Ref); err != nil {
 		return err
 	}
 	return toolchain.BuildFor(ctx, dir, a.WS.StockComponents(), toolchain.Strip, []string{"GOWORK=off"}, s.Log, "./cmd/"+provisionerProgram)

@@ -52,7 +52,7 @@ func (a *App) Clean(ctx context.Context, force bool) error {
 
 // ensureRemovable refuses what would be lost with the trees of a project.
 func ensureRemovable(ctx context.Context, p workspace.Project) error {
-	if repo := gitrepo.Open(p.Tree(), nil); repo.Exists() {
+	if repo := p.Repo(nil); repo.Exists() {
 		if err := series.EnsureRemovable(ctx, repo); err != nil {
 			return err
 		}

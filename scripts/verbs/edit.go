@@ -40,7 +40,7 @@ func (a *App) Edit(ctx context.Context, project string, in io.Reader) error {
 		return err
 	}
 	r := a.reporter("edit")
-	repo := gitrepo.Open(p.Tree(), nil)
+	repo := p.Repo(nil)
 	if kept := repo.Exists() && run.IsRefusal(series.EnsureSafe(ctx, repo)); !kept {
 		if err := r.Run(ctx, a.apply()...); err != nil {
 			return err
@@ -106,10 +106,7 @@ func discard(ctx context.Context, repo gitrepo.Repo) error {
 			}
 		}
 	}
-	if err := repo.Git(ctx, "reset", "--quiet", "--hard", base.ExportedRef); err != nil {
-		return err
-	}
-	return repo.Git(ctx, "clean", "--quiet", "--force", "-d")
+	return repo.GitAll(ctx, []string{"reset", "--quiet", "--hard", base.ExportedRef}, []string{"clean", "--quiet", "--force", "-d"})
 }
 
 // identity is who git's configuration says commits. It is refused when that is a guess of

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/files"
-	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/overrides"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
@@ -29,7 +28,7 @@ func (a *App) Export(ctx context.Context) error {
 }
 
 func (a *App) export(ctx context.Context, p workspace.Project, s *run.Step) error {
-	repo := gitrepo.Open(p.Tree(), s.Log)
+	repo := p.Repo(s.Log)
 	if !repo.Exists() {
 		return run.Refuse("no tree at "+p.Tree(), "the series applied, with your commits on it", "make apply")
 	}

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/suites"
 )
@@ -25,7 +24,7 @@ func (a *App) kepTests(section func(path, by, content string) error) func(contex
 		}
 		roots := map[string]string{"test-integration": filepath.Join(a.WS.Root, "test-integration"), "test-e2e": filepath.Join(a.WS.Root, "test-e2e")}
 		for _, p := range projects {
-			if roots[p.Name] = p.Tree(); !gitrepo.Open(p.Tree(), nil).Exists() {
+			if roots[p.Name] = p.Tree(); !p.Repo(nil).Exists() {
 				roots[p.Name] = ""
 				s.Sayf("tests of %s need its tree (make apply): left out", p.Title)
 			}

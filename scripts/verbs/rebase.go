@@ -82,7 +82,7 @@ func (a *App) Rebase(ctx context.Context, ro rebaseOptions) error {
 	if err := a.requireCommitted(ctx, p); err != nil {
 		return err
 	}
-	if repo := gitrepo.Open(p.Tree(), nil); repo.Exists() {
+	if repo := p.Repo(nil); repo.Exists() {
 		if err := series.EnsureRemovable(ctx, repo); err != nil {
 			return err
 		}

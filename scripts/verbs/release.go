@@ -10,7 +10,6 @@ import (
 	"aead.dev/minisign"
 	"github.com/spf13/cobra"
 
-	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
@@ -34,7 +33,7 @@ kube-proxy needs the programs iptables and nft. With the tarball of an image tha
 // Release packs dist/ from the applied series. The secret key and the base image are files, or "".
 func (a *App) Release(ctx context.Context, signKey, proxyBase string) error {
 	o := release.Options{ProxyBase: proxyBase, CheckTree: func(ctx context.Context, p workspace.Project) error {
-		return series.EnsureSafe(ctx, gitrepo.Open(p.Tree(), nil))
+		return series.EnsureSafe(ctx, p.Repo(nil))
 	}}
 	if signKey != "" {
 		var err error

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/base"
-	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/prove"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
@@ -46,7 +45,7 @@ func (a *App) Verify(ctx context.Context) error {
 }
 
 func (a *App) roundTrip(ctx context.Context, p workspace.Project, s *run.Step) error {
-	return series.RoundTrip(ctx, gitrepo.Open(p.Tree(), s.Log), p.Series(), p.Tree()+"-verify", s)
+	return series.RoundTrip(ctx, p.Repo(s.Log), p.Series(), p.Tree()+"-verify", s)
 }
 
 func (a *App) verifyGates(ctx context.Context, s *run.Step) error {

@@ -3,6 +3,7 @@ package workspace
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"capacityv2.internal/scripts/files"
+	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/run"
 )
 
@@ -126,6 +128,9 @@ func (p Project) Pin() string { return p.ws.Pin(p.Name) }
 
 // Tree is its source with the series.
 func (p Project) Tree() string { return filepath.Join(p.ws.Work, p.Name) }
+
+// Repo is the repository that the tree is. The log, which may be nil, takes what git prints.
+func (p Project) Repo(log io.Writer) gitrepo.Repo { return gitrepo.Open(p.Tree(), log) }
 
 // kubernetes serves what needs its folders only.
 func (w Workspace) kubernetes() Project { return Project{Name: Kubernetes, ws: w} }
