@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -92,6 +93,32 @@ func TestPrefixes(t *testing.T) {
 	must(err)
 	if got := string(content); !strings.HasPrefix(got, "# 2/2 two\n") || strings.Count(got, "--- FAIL: TestB") != 1 {
 		t.Errorf("the log does not begin with the patch, or has not its result once:\n%s", got)
+	}
+}
+
+// TestCode: what other code has checked is checked again, so the files with the code that checks are recorded.
+func TestCode(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checks := regexp.MustCompile(`(?m)^func \(\w+ (checker|record)\) `)
+	recorded := 0
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !checks.Match(content) {
+			continue
+		}
+		if _, err := code.ReadFile(file); err != nil {
+			t.Errorf("%s has code that checks: %v", file, err)
+		}
+		recorded++
+	}
+	if recorded == 0 {
+		t.Error("no file has code that checks")
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 	"capacityv2.internal/scripts/toolchain"
 )
 
-// code is what checks. What another version of it has checked counts for nothing.
+// code is what checks a prefix. What another version of it has checked counts for nothing.
 //
-//go:embed *.go
+//go:embed prefixes.go record.go
 var code embed.FS
 
 // record is a folder with an empty file for each tree and its packages that have
