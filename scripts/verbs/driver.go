@@ -2,7 +2,7 @@ package verbs
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -157,38 +157,28 @@ func (a *App) installDriver(ctx context.Context, stock bool, s *run.Step) error 
 	if stock {
 		validate = "warn"
 	}
-	// The objects are printed as a list, with the namespaces that they got.
-	apply := kubectl("apply", "--filename", "-", "--validate="+validate, "--output", "json")
+	apply := kubectl("apply", "--filename", "-", "--validate="+validate, "--output", withPods)
 	apply.Stdin = strings.NewReader(manifests)
-	out, err := apply.Output(ctx)
+	applied, err := apply.Output(ctx)
 	if err != nil {
 		return err
 	}
-	var applied struct {
-		Items []struct {
-			Kind     string `json:"kind"`
-			Metadata struct {
-				Name      string `json:"name"`
-				Namespace string `json:"namespace"`
-			} `json:"metadata"`
-		} `json:"items"`
+	if len(applied) == 0 {
+		return errors.New("kubectl apply printed nothing that has pods")
 	}
-	if err := json.Unmarshal(out, &applied); err != nil {
-		return fmt.Errorf("output of kubectl apply: %w", err)
-	}
-	for _, o := range applied.Items {
-		if o.Kind != "DaemonSet" && o.Kind != "Deployment" {
-			continue
-		}
-		name := strings.ToLower(o.Kind) + "/" + o.Metadata.Name
-		if err := kubectl("rollout", "status", name, "--namespace", o.Metadata.Namespace).Run(ctx); err != nil {
-			_ = kubectl("describe", "pods", "--namespace", o.Metadata.Namespace).Run(context.WithoutCancel(ctx))
+	for line := range strings.Lines(string(applied)) {
+		name, namespace, _ := strings.Cut(strings.ToLower(strings.TrimSpace(line)), " ")
+		if err := kubectl("rollout", "status", name, "--namespace", namespace).Run(ctx); err != nil {
+			_ = kubectl("describe", "pods", "--namespace", namespace).Run(context.WithoutCancel(ctx))
 			return fmt.Errorf("%s is not ready: %w", name, err)
 		}
 		s.Sayf("%s is ready", name)
 	}
 	return nil
 }
+
+// withPods prints the DaemonSets and Deployments of a list of objects, with the namespaces that they got.
+const withPods = `jsonpath={range .items[?(@.spec.template)]}{.kind}/{.metadata.name} {.metadata.namespace}{"\n"}{end}`
 
 // confirmationFlag is the line of the manifests with the flag of the patched provisioner only.
 var confirmationFlag = regexp.MustCompile(`(?m)^ *- --capacity-confirmation\b.*\n`)
