@@ -114,7 +114,7 @@ func withoutNodes(asked cluster.Options) bool { return asked.Mode == string(clus
 
 // testKubectl runs the tests that are plain Go.
 func (a *App) testKubectl(ctx context.Context, st cluster.Status, driver string, asked cluster.Options, s *run.Step) error {
-	env := []string{a.binPath(), "KUBECONFIG=" + st.Kubeconfig, "KUBECTL=" + filepath.Join(st.Components, "kubectl"), "CAPACITYV2_CLUSTER_MODE=" + string(st.Mode), "CAPACITYV2_DRIVER=" + driver}
+	env := []string{a.binPath(), a.histories(), "KUBECONFIG=" + st.Kubeconfig, "KUBECTL=" + filepath.Join(st.Components, "kubectl"), "CAPACITYV2_CLUSTER_MODE=" + string(st.Mode), "CAPACITYV2_DRIVER=" + driver}
 	var results bytes.Buffer
 	err := toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, io.MultiWriter(s.Out, &results), "-v", "-count=1", "-timeout", "15m", "./api")
 	return errors.Join(err, refuseSkips(results.String(), asked))

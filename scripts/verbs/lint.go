@@ -83,7 +83,7 @@ func (a *App) gofmt(ctx context.Context, s *run.Step) error {
 // goModules are the folders of our Go modules, without those that need the tree as long as
 // there is none.
 func (a *App) goModules(s *run.Step) []string {
-	mods := []string{filepath.Join(a.WS.Root, "scripts"), filepath.Join(a.WS.Root, "test-integration", "promcheck")}
+	mods := []string{filepath.Join(a.WS.Root, "scripts"), filepath.Join(a.WS.Root, "test-integration", "promcheck"), filepath.Join(a.WS.Root, "test-integration", "history")}
 	if !a.tree(nil).Exists() {
 		s.Sayf("test-integration and test-e2e need the tree (make apply): left out")
 		return mods
@@ -93,7 +93,7 @@ func (a *App) goModules(s *run.Step) []string {
 
 // moduleEnv keeps what does not need the tree out of the workspace, which names its modules.
 func (a *App) moduleEnv(dir string) []string {
-	if slices.Contains([]string{"scripts", "promcheck"}, filepath.Base(dir)) {
+	if slices.Contains([]string{"scripts", "promcheck", "history"}, filepath.Base(dir)) {
 		return []string{"GOWORK=off"}
 	}
 	return nil

@@ -47,7 +47,8 @@ func (a *App) failsWithout(ctx context.Context, folder *regexp.Regexp) error {
 		return err
 	}
 	return a.do(ctx, "fails-without", slices.Concat(a.apply(run.Task{Name: "build etcd", Do: a.buildEtcd},
-		run.Task{Name: "build the stock kube-apiserver", Do: a.buildStockAPIServer}), without.Tasks())...)
+		run.Task{Name: "build the stock kube-apiserver", Do: a.buildStockAPIServer},
+		run.Task{Name: "build external-provisioner", Do: a.buildProvisioner}), without.Tasks())...)
 }
 
 func (a *App) integrationTests() string { return filepath.Join(a.WS.Root, "test-integration") }

@@ -27,7 +27,7 @@ func (a *App) stress(ctx context.Context, pods int, seed int64) error {
 		run.Task{Name: "build etcd", Do: a.buildEtcd},
 		run.Task{Name: fmt.Sprintf("%d pods for each policy, with the race detector", pods), Do: func(ctx context.Context, s *run.Step) error {
 			s.Sayf("the same faults again: make nightly ONLY=stress SEED=%d PODS=%d", seed, pods)
-			env := []string{a.binPath(), "CGO_ENABLED=1"}
+			env := []string{a.binPath(), a.histories(), "CGO_ENABLED=1"}
 			var output bytes.Buffer
 			err := toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), env, io.MultiWriter(s.Log, &output), s.Out, "-race", "-count=1", "-v", "-timeout", "6h",
 				"-run", "^TestStress$", "./stress", fmt.Sprintf("-stress.pods=%d", pods), fmt.Sprintf("-stress.seed=%d", seed))

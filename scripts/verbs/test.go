@@ -117,12 +117,18 @@ func (a *App) buildStockAPIServer(ctx context.Context, s *run.Step) error {
 // integrationEnv is what our integration tests find their programs by.
 func (a *App) integrationEnv() []string {
 	return []string{
-		a.binPath(),
+		a.binPath(), a.histories(),
 		"STOCK_KUBE_APISERVER=" + filepath.Join(a.WS.StockComponents(), "kube-apiserver"),
 		"CSI_PROVISIONER=" + filepath.Join(a.WS.Components(), provisionerProgram),
 		"DRIVER_GUIDE=" + a.guide(),
 	}
 }
+
+// histories is where tests leave what drivers were asked for, if that is not legal.
+func (a *App) histories() string { return "HISTORIES=" + a.WS.Logs() }
+
+// historyTests are those of the room that checks it, which is a module of its own.
+const historyTests = "capacityv2.internal/test-integration/history"
 
 // sideBySide is how many integration suites, and how many tests of each, run at the same time:
 // more than the machine has processors, because they wait more than they compute.
@@ -140,7 +146,7 @@ func (a *App) testIntegration(ctx context.Context, s *run.Step) error {
 		}
 	})
 	ours := toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), a.integrationEnv(), s.Log, s.Out,
-		"-p", sideBySide, "-parallel", sideBySide, "-timeout", "40m", "./scheduling", "./...")
+		"-p", sideBySide, "-parallel", sideBySide, "-timeout", "40m", "./scheduling", "./...", historyTests)
 	group.Wait()
 	return errors.Join(ours, upstream)
 }

@@ -6,6 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"capacityv2.internal/test-integration/history"
 )
 
 // Namespace holds the CSIStorageCapacity objects.
@@ -76,6 +79,8 @@ type Config struct {
 	// although there may be room. The claim keeps its selected node and is tried again
 	// every second or so. It may be nil.
 	Refuses func(claim *corev1.PersistentVolumeClaim) error
+	// History records what takes room and gives it back, if not nil. It is not for thin volumes.
+	History *history.Recorder
 	// Faults decides what goes wrong with each publication. It may be nil. It is
 	// not called in parallel.
 	Faults func() Fault
@@ -87,6 +92,14 @@ type Segment struct {
 	Labels map[string]string
 	// Pools are the sizes of the pools, in bytes, none of them used.
 	Pools []int64
+}
+
+// name is that of the node, or what selects the nodes.
+func (s Segment) name() string {
+	if name, ok := s.Labels[corev1.LabelHostname]; ok {
+		return name
+	}
+	return labels.Set(s.Labels).String()
 }
 
 // GiB returns sizes of pools from numbers of GiB.

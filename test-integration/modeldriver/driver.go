@@ -80,7 +80,9 @@ func Start(ctx context.Context, client kubernetes.Interface, config Config) (*Dr
 		if len(segment.Pools) == 0 {
 			return nil, fmt.Errorf("driver %s: segment %v has no pools; a full one has a pool of 0 bytes", config.Name, segment.Labels)
 		}
-		d.storage = append(d.storage, newStorage(segment.Pools, config.Thin, config.WorstFit))
+		s := newStorage(segment.Pools, config.Thin, config.WorstFit)
+		s.record(config.History, segment.name())
+		d.storage = append(d.storage, s)
 	}
 	if err := d.install(ctx); err != nil {
 		return nil, fmt.Errorf("driver %s: %w", config.Name, err)

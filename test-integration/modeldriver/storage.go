@@ -2,9 +2,12 @@ package modeldriver
 
 import (
 	"slices"
+	"strconv"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"capacityv2.internal/test-integration/history"
 )
 
 // storage is what a segment really has.
@@ -17,6 +20,9 @@ type storage struct {
 	// worstFit takes the largest pool.
 	worstFit bool
 	volumes  map[types.UID]allocation
+	// history is for what happens to the node. It may be nil.
+	history *history.Recorder
+	node    string
 }
 
 // allocation is the place of a volume.
@@ -31,6 +37,22 @@ func newStorage(pools []int64, thin, worstFit bool) *storage {
 	return &storage{free: slices.Clone(pools), thin: thin, worstFit: worstFit, volumes: map[types.UID]allocation{}}
 }
 
+// record begins the history of a node.
+func (s *storage) record(recorder *history.Recorder, node string) {
+	s.history, s.node = recorder, node
+	pools := map[string]int64{}
+	for pool, free := range s.free {
+		pools[strconv.Itoa(pool)] = free
+	}
+	s.call(history.Operation{Kind: history.Start, Pools: pools})(history.OK, "")
+}
+
+// call notes the beginning of a call, and returns what notes its end.
+func (s *storage) call(o history.Operation) (end func(history.Result, string)) {
+	o.Node = s.node
+	return s.history.Begin(o)
+}
+
 // allocate places the volume of a claim in a pool, and returns false if it fits in
 // none. A volume that has a place keeps it.
 func (s *storage) allocate(claim types.UID, size int64) bool {
@@ -39,10 +61,22 @@ func (s *storage) allocate(claim types.UID, size int64) bool {
 
 // begin is allocate for a copy that may not be complete.
 func (s *storage) begin(claim types.UID, size int64, half bool) bool {
+	end := s.call(history.Operation{Kind: history.Create, Volume: string(claim), Bytes: size})
+	pool := s.place(claim, size, half)
+	if pool < 0 {
+		end(history.Refused, "")
+		return false
+	}
+	end(history.OK, strconv.Itoa(pool))
+	return true
+}
+
+// place returns the pool of a volume, which it has chosen unless the volume has one, or -1.
+func (s *storage) place(claim types.UID, size int64, half bool) int {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if _, ok := s.volumes[claim]; ok {
-		return true
+	if known, ok := s.volumes[claim]; ok {
+		return known.pool
 	}
 	best := -1
 	for pool, free := range s.free {
@@ -51,14 +85,14 @@ func (s *storage) begin(claim types.UID, size int64, half bool) bool {
 		}
 	}
 	if best < 0 {
-		return false
+		return best
 	}
 	if s.thin {
 		size = 0
 	}
 	s.free[best] -= size
 	s.volumes[claim] = allocation{pool: best, size: size, half: half}
-	return true
+	return best
 }
 
 // complete ends what begin has begun, and returns false if there was nothing to end.
@@ -92,6 +126,7 @@ func (s *storage) holds(claim types.UID) bool {
 
 // release gives the space of a volume back, and returns false if it has none.
 func (s *storage) release(claim types.UID) bool {
+	defer s.call(history.Operation{Kind: history.Delete, Volume: string(claim)})(history.OK, "")
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	a, ok := s.volumes[claim]
@@ -105,6 +140,7 @@ func (s *storage) release(claim types.UID) bool {
 
 // resize adds bytes to a pool, or takes them if less than zero.
 func (s *storage) resize(pool int, bytes int64) {
+	defer s.call(history.Operation{Kind: history.Resize, Bytes: bytes})(history.OK, strconv.Itoa(pool))
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.free[pool] += bytes

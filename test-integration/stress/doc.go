@@ -7,6 +7,8 @@
 //     may be, because nobody knows to which volumes a report is due, and 1 of 8 with
 //     the policy Object, because any report ends its reservations; restarts have a bound,
 //     because a request of a scheduler that is dead may arrive late;
+//   - the calls of each driver can be put in an order that its pools allow, with no more
+//     refusals than that (package history);
 //   - no pod waits while a node has room for it to which nothing is in flight, for
 //     longer than the reservation timeout and the longest backoff; without confirmation,
 //     the policy InFlight may take volumes younger than the timeout for in flight;

@@ -5,11 +5,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/history"
 	"capacityv2.internal/test-integration/modeldriver"
 )
 
@@ -19,9 +21,11 @@ const selectedNode = "volume.kubernetes.io/selected-node"
 // run is a control plane under stress.
 type run struct {
 	*clustertest.Cluster
+	t    *testing.T
 	seed seed
-	// drivers has them by their class.
-	drivers map[string]*modeldriver.Driver
+	// drivers has them by their class, and histories what they were asked for.
+	drivers   map[string]*modeldriver.Driver
+	histories map[string]*history.Recorder
 
 	// waiting are the pods without a node, since when.
 	waiting map[string]time.Time

@@ -11,6 +11,7 @@ import (
 
 	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/history"
 	"capacityv2.internal/test-integration/modeldriver"
 )
 
@@ -90,23 +91,23 @@ func TestStress(t *testing.T) {
 func start(t *testing.T, s seed, options clustertest.Options, confirming bool) *run {
 	t.Helper()
 	r := &run{
-		seed: s, waiting: map[string]time.Time{}, ended: map[string]bool{},
+		t: t, seed: s, waiting: map[string]time.Time{}, ended: map[string]bool{},
 		roomSince: map[fit]time.Time{}, certainSince: map[fit]time.Time{}, pinnedSince: map[string]time.Time{},
 		guessing: options.Policy == config.InFlightCapacityReservation && !confirming,
 	}
 	options.ReservationTimeout = int64(expiry.Seconds())
 	r.Cluster = clustertest.StartWith(ktesting.Init(t), r.failBindings(options))
 	r.CreateNodes(nodes)
-	r.drivers = map[string]*modeldriver.Driver{}
+	r.drivers, r.histories = map[string]*modeldriver.Driver{}, map[string]*history.Recorder{}
 	for class, pools := range map[string][]int64{single: {100, 100, 100}, joint: {300}} {
 		driver := modeldriver.Config{
 			Name: class + ".example.com", Classes: []string{class}, Confirming: confirming,
-			RefreshDelay: refreshDelay, PollInterval: pollInterval, Faults: r.faultsOf(class),
+			RefreshDelay: refreshDelay, PollInterval: pollInterval, Faults: r.faultsOf(class), History: &history.Recorder{},
 		}
 		for i := range nodes {
 			driver.Segments = append(driver.Segments, modeldriver.Segment{Labels: clustertest.OnNode(nodeName(i)), Pools: modeldriver.GiB(pools...)})
 		}
-		r.drivers[class] = r.StartDriver(driver)
+		r.drivers[class], r.histories[class] = r.StartDriver(driver), driver.History
 	}
 	return r
 }
@@ -123,6 +124,9 @@ func (r *run) finish(bound int) {
 		r.longest.Round(100*time.Millisecond), r.certain.Round(100*time.Millisecond))
 	if failed > bound {
 		r.Errorf("%d volumes were asked for where there was no room, want %d at most", failed, bound)
+	}
+	for class, recorder := range r.histories {
+		history.Expect(r.t, class, recorder.Operations(), history.Rules{Refusals: bound})
 	}
 }
 
