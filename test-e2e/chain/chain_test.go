@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"capacityv2.internal/test-e2e/measure"
+	"capacityv2.internal/test-integration/history"
 )
 
 // patience is how long pods may take to run after the last one was created. It is
@@ -38,9 +39,10 @@ func TestChain(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%d", key(s, v), i+1), func(t *testing.T) {
 					r := run(t, s, v)
-					t.Logf("%+v", r)
-					check(t, s, v, r)
-					report.add(s, v, r)
+					t.Logf("%+v", r.Result)
+					check(t, s, v, r.Result)
+					checkHistory(t, r.history, refusals(s, v))
+					report.add(s, v, r.Result)
 					report.write(t)
 				})
 			}
@@ -63,8 +65,14 @@ func check(t *testing.T, s setting, v variant, r measure.Result) {
 	}
 }
 
+// outcome is what came of a scenario, and what the drivers were asked for in it.
+type outcome struct {
+	measure.Result
+	history []history.Operation
+}
+
 // run runs one scenario from an empty cluster.
-func run(t *testing.T, s setting, v variant) measure.Result {
+func run(t *testing.T, s setting, v variant) outcome {
 	c := connect(t, s, v)
 	places := map[string]int{}
 	for _, node := range c.nodes {
@@ -90,7 +98,9 @@ func run(t *testing.T, s setting, v variant) measure.Result {
 	if volumes := c.timeline.Volumes(); volumes > 0 && len(s.Kill) == 0 {
 		r.Calls = float64(c.calls(t)-before) / float64(volumes)
 	}
-	return r
+	operations, err := c.History(t.Context())
+	must(t, err)
+	return outcome{r, operations}
 }
 
 // calls is how often drivers were asked for their capacity.

@@ -132,10 +132,12 @@ func (s *Store) Discard(v Volume) error {
 	}
 	return s.locked(func(map[string]*Volume) error {
 		s.Step("remove record")
+		s.record("gives back", v)
 		if err := os.Remove(s.file(v.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		s.Step("removed record")
+		s.record("given back", v)
 		return SyncFolder(s.dir)
 	})
 }

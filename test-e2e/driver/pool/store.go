@@ -28,6 +28,9 @@ type Store struct {
 	// Fault, if not nil, is called before and after each change of the disk. Tests
 	// use it to end a call there, as kill -9 does.
 	Fault func(step string)
+	// Record, if not nil, is told of each volume that takes room ("takes", then "taken"), finds none ("refused")
+	// or gives it back ("gives back", "given back") on a node, in that order: nobody else uses the books meanwhile.
+	Record func(event, node string, v Volume)
 
 	dir string
 	// pools, and the folder with their data, are only known in the books of the driver's own
@@ -92,7 +95,7 @@ func (s *Store) Others() ([]*Store, error) {
 	var stores []*Store
 	for _, e := range entries {
 		if e.Name() != s.Node {
-			stores = append(stores, &Store{Node: e.Name(), Fault: s.Fault, dir: filepath.Join(root, e.Name())})
+			stores = append(stores, &Store{Node: e.Name(), Fault: s.Fault, Record: s.Record, dir: filepath.Join(root, e.Name())})
 		}
 	}
 	return stores, nil
@@ -109,6 +112,27 @@ func (s *Store) Step(name string) {
 	if s.Fault != nil {
 		s.Fault(name)
 	}
+}
+
+func (s *Store) record(event string, v Volume) {
+	if s.Record != nil {
+		s.Record(event, s.Node, v)
+	}
+}
+
+// RecordAll begins the record: with the pools and their sizes ("pool"), then the volumes that there are ("has"),
+// then "started".
+func (s *Store) RecordAll() error {
+	return s.locked(func(volumes map[string]*Volume) error {
+		for _, p := range s.pools {
+			s.record("pool", Volume{Pool: p.Name, CapacityBytes: p.Size.Value()})
+		}
+		for _, v := range volumes {
+			s.record("has", *v)
+		}
+		s.record("started", Volume{})
+		return nil
+	})
 }
 
 func (s *Store) file(id string) string { return filepath.Join(s.dir, id+".json") }
@@ -224,6 +248,7 @@ func (s *Store) Reserve(v Volume) (volume Volume, err error) {
 		}
 		rooms := slices.DeleteFunc(s.room(volumes, v.Pools), func(r Room) bool { return r.AvailableBytes < v.CapacityBytes })
 		if len(rooms) == 0 {
+			s.record("refused", v)
 			return fmt.Errorf("%w for %d bytes on %s", ErrNoRoom, v.CapacityBytes, s.Node)
 		}
 		best := slices.MinFunc(rooms, func(a, b Room) int {
@@ -231,7 +256,12 @@ func (s *Store) Reserve(v Volume) (volume Volume, err error) {
 		})
 		v.Pool, v.Path = best.Pool.Name, filepath.Join(s.folder(best.Pool.Name), v.ID)
 		volume = v
-		return s.write(v)
+		s.record("takes", v)
+		if err := s.write(v); err != nil {
+			return err
+		}
+		s.record("taken", v)
+		return nil
 	})
 	return volume, err
 }

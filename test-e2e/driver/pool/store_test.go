@@ -289,3 +289,39 @@ func TestOwn(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRecord: what is recorded tells what takes room, also where one node changes the books of another one.
+func TestRecord(t *testing.T) {
+	root := t.TempDir()
+	s, other := create(t, root, "n", 2), create(t, root, "other", 2)
+	var got []string
+	s.Record = func(event, node string, v Volume) {
+		got = append(got, fmt.Sprintf("%s %s %s %s %d", event, node, v.ID, v.Pool, v.CapacityBytes/gi))
+	}
+	for id, store := range map[string]*Store{"old": s, "copy": other} {
+		if _, err := store.Reserve(Volume{ID: id, CapacityBytes: gi}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.RecordAll(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Reserve(Volume{ID: "large", CapacityBytes: 2 * gi}); !errors.Is(err, ErrNoRoom) {
+		t.Fatal(err)
+	}
+	others, err := s.Others()
+	if err != nil || len(others) != 1 {
+		t.Fatal(others, err)
+	}
+	copied, err := others[0].Get("copy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := others[0].Discard(copied); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"takes n old a 1", "taken n old a 1", "pool n  a 2", "has n old a 1", "started n   0", "refused n large  2", "gives back other copy a 1", "given back other copy a 1"}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("recorded %q, want %q", got, want)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -62,6 +63,12 @@ func startNode(ctx context.Context, group *errgroup.Group, o options, placement 
 		return err
 	}
 	if err := store.Own(); err != nil {
+		return err
+	}
+	store.Record = func(event, node string, v pool.Volume) {
+		klog.FromContext(ctx).Info("Room", "event", event, "node", node, "volume", v.ID, "pool", v.Pool, "bytes", v.CapacityBytes, "pools", strings.Join(v.Pools, ","), "at", server.Now())
+	}
+	if err := store.RecordAll(); err != nil {
 		return err
 	}
 	manager, err := volume.New(ctx, &volume.Manager{Store: store, Backing: backing, Mounter: mount.New(""), Placement: placement, CreateDelay: o.createDelay})

@@ -1,0 +1,30 @@
+package chain
+
+import (
+	"math"
+	"testing"
+
+	"capacityv2.internal/test-e2e/measure"
+	"capacityv2.internal/test-integration/history"
+)
+
+// refusals is how many volumes may be sent to nodes that have no room. Without the feature, nobody
+// promises anything. Where reports confirm volumes, there is none, but for a request of each part that was killed,
+// which may arrive late. Where they do not, one decrease may be taken for that of another volume.
+func refusals(s setting, v variant) int {
+	switch {
+	case v.policy == "":
+		return math.MaxInt
+	case v.provisioner == measure.Patched:
+		return len(s.Kill)
+	}
+	return len(s.Kill) + 1
+}
+
+func checkHistory(t *testing.T, operations []history.Operation, refusals int) {
+	t.Helper()
+	if len(operations) == 0 {
+		t.Error("the drivers have no record of what they were asked for")
+	}
+	history.Expect(t, "history", operations, history.Rules{Refusals: refusals})
+}

@@ -1,0 +1,154 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"capacityv2.internal/test-e2e/driver/pool"
+	"capacityv2.internal/test-integration/history"
+)
+
+// History returns what the drivers that run were asked for since they started, from their logs, also those
+// of the container before. What a driver says of another node's books is that node's.
+func (c *Cluster) History(ctx context.Context) ([]history.Operation, error) {
+	set, err := c.daemonSet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := c.CoreV1().Pods(set.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(set.Spec.Selector)})
+	if err != nil {
+		return nil, err
+	}
+	var all []history.Operation
+	for _, pod := range pods.Items {
+		for _, status := range pod.Status.ContainerStatuses {
+			i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == status.Name && c.Image == driverImage })
+			for previous := min(status.RestartCount, 1); previous >= 0 && i >= 0; previous-- {
+				log, err := c.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: status.Name, Previous: previous > 0}).DoRaw(ctx)
+				if err != nil {
+					return nil, fmt.Errorf("log of pod %s: %w", pod.Name, err)
+				}
+				here, err := operations(string(log), pod.Spec.NodeName)
+				if err != nil {
+					return nil, fmt.Errorf("log of pod %s: %w", pod.Name, err)
+				}
+				all = append(all, here...)
+			}
+		}
+	}
+	return all, nil
+}
+
+var (
+	recordLine = regexp.MustCompile(`(?m)^.*\] "(Room|Call ended)" (.*)$`)
+	recordPair = regexp.MustCompile(`(\w+)=("(?:[^"\\]|\\.)*"|\S+)`)
+)
+
+// kinds are those of what drivers say before they do it.
+var kinds = map[string]history.Kind{"takes": history.Create, "gives back": history.Delete}
+
+// line is one of a driver's record.
+type line map[string]string
+
+// time returns a moment of the line.
+func (l line) time(key string) (time.Time, error) { return time.Parse(time.RFC3339Nano, l[key]) }
+
+// operations returns what a driver's log says. Where a call has done what the books say, it is one operation.
+func operations(log, node string) ([]history.Operation, error) {
+	var all []history.Operation
+	start := history.Operation{Kind: history.Start, Result: history.OK, Pools: map[string]int64{}, Volumes: map[string]history.Place{}}
+	for _, m := range recordLine.FindAllStringSubmatch(log, -1) {
+		l := line{}
+		for _, pair := range recordPair.FindAllStringSubmatch(m[2], -1) {
+			value := pair[2]
+			if unquoted, err := strconv.Unquote(value); err == nil {
+				value = unquoted
+			}
+			l[pair[1]] = value
+		}
+		at, err := l.time("at")
+		if err != nil {
+			return nil, err
+		}
+		bytes, err := strconv.ParseInt(l["bytes"], 10, 64)
+		if err != nil && l["event"] != "delete" {
+			return nil, fmt.Errorf("%s: %w", m[0], err)
+		}
+		o := history.Operation{Node: l["node"], Volume: l["volume"], Bytes: bytes, Call: at, Return: at, At: at, Result: history.OK}
+		switch l["event"] {
+		case "pool":
+			start.Pools[l["pool"]] = bytes
+			continue
+		case "has":
+			start.Volumes[l["volume"]] = history.Place{Pool: l["pool"], Bytes: bytes}
+			continue
+		case "started":
+			start.Node, start.Call, start.Return, start.At = l["node"], at, at, at
+			o = start
+		case "takes", "gives back": // a driver that is killed now may have done it
+			o.Kind, o.Pool, o.Result, o.Return, o.At = kinds[l["event"]], l["pool"], history.Unknown, time.Time{}, time.Time{}
+		case "taken", "given back":
+			if !finish(all, o) {
+				return nil, fmt.Errorf("%s: nothing was begun", m[0])
+			}
+			continue
+		case "refused":
+			o.Kind, o.Result = history.Create, history.Refused
+		case "create", "delete":
+			if all, err = called(all, l, o, node); err != nil {
+				return nil, err
+			}
+			continue
+		default:
+			return nil, errors.New("an event that is not known: " + m[0])
+		}
+		if l["pools"] != "" {
+			o.Allowed = strings.Split(l["pools"], ",")
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+// finish completes the last operation of the volume that was begun on a node.
+func finish(all []history.Operation, done history.Operation) bool {
+	for i := range slices.Backward(all) {
+		if known := &all[i]; known.Node == done.Node && known.Volume == done.Volume && known.Result == history.Unknown {
+			known.Result, known.Return, known.At = history.OK, done.At, done.At
+			return true
+		}
+	}
+	return false
+}
+
+// called adds the end of a call: to what it has done, or, if that is nothing, as an operation that has found
+// everything as it was asked for. A call that failed for another reason than room has done what the books say.
+func called(all []history.Operation, l line, o history.Operation, node string) ([]history.Operation, error) {
+	began, err := l.time("began")
+	if err != nil {
+		return nil, err
+	}
+	o.Node, o.Call, o.At, o.Kind = node, began, time.Time{}, history.Kind(l["event"])
+	if o.Kind == history.Create {
+		o.Volume = pool.ID(l["name"], node)
+	}
+	done := false
+	for i := range all {
+		if known := &all[i]; known.Node == node && known.Kind == o.Kind && known.Volume == o.Volume && !known.At.Before(began) {
+			known.Call, known.Return, done = began, o.Return, true
+		}
+	}
+	if !done && l["code"] == "OK" {
+		all = append(all, o)
+	}
+	return all, nil
+}
