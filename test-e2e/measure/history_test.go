@@ -1,10 +1,29 @@
 package measure
 
 import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+
 	"capacityv2.internal/test-e2e/driver/pool"
+	"capacityv2.internal/test-e2e/driver/server"
+	"capacityv2.internal/test-e2e/driver/volume"
+	"capacityv2.internal/test-integration/history"
 )
 
 // TestOperations reads a log with a volume that is created, asked for again and deleted, one that finds no room, one that
@@ -59,5 +78,97 @@ I1124 12:00:09.000000       1 run.go:57] "Room" event="takes" node="n" volume="l
 	}
 	if allowed := operations[1].Allowed; !slices.Equal(allowed, []string{"fast", "slow"}) {
 		t.Errorf("allowed pools %q, want fast and slow", allowed)
+	}
+}
+
+// buffer is a log that several calls write.
+type buffer struct {
+	mutex sync.Mutex
+	bytes.Buffer
+}
+
+func (b *buffer) Write(line []byte) (int, error) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.Buffer.Write(line)
+}
+
+// TestDriverLog reads what the driver writes when many volumes are created and deleted at once, in less room
+// than they need. All of that is legal, and a seeded fault of its books is not.
+func TestDriverLog(t *testing.T) {
+	dir, err := os.MkdirTemp("", "log") // the path of t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	log := &buffer{}
+	ctx := klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(log))))
+	store, err := pool.Create(dir, "n", []pool.Pool{{Name: "a", Size: resource.MustParse("5Mi")}, {Name: "b", Size: resource.MustParse("2Mi")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.Record = server.Record(ctx)
+	if err := store.RecordAll(); err != nil {
+		t.Fatal(err)
+	}
+	manager, err := volume.New(ctx, &volume.Manager{Store: store, Backing: volume.Folders{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	grpcServer := server.NewGRPC(ctx)
+	csi.RegisterControllerServer(grpcServer, &server.Controller{Volumes: manager})
+	go func() { _ = server.Serve(ctx, grpcServer, filepath.Join(dir, "csi.sock")) }()
+	connection, err := grpc.NewClient("unix:"+filepath.Join(dir, "csi.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	client := csi.NewControllerClient(connection)
+	var calls sync.WaitGroup
+	for i := range 8 {
+		calls.Go(func() {
+			for round := range 5 {
+				created, err := client.CreateVolume(ctx, &csi.CreateVolumeRequest{
+					Name: fmt.Sprintf("pvc-%d-%d", i, round), CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 20},
+					VolumeCapabilities: []*csi.VolumeCapability{{
+						AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+						AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+					}},
+				}, grpc.WaitForReady(true))
+				if status.Code(err) == codes.ResourceExhausted {
+					continue
+				}
+				if err == nil {
+					_, err = client.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: created.Volume.VolumeId})
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	calls.Wait()
+	read, err := operations(log.String(), "n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[history.Kind]int{}
+	for _, o := range read {
+		kinds[o.Kind]++
+		if o.Kind != history.Start && (o.Result == history.Unknown || !o.Call.Before(o.At) || !o.At.Before(o.Return)) {
+			t.Errorf("%v from %v to %v took effect at %v, want a moment between them", o, o.Call, o.Return, o.At)
+		}
+	}
+	if kinds[history.Start] != 1 || kinds[history.Create] != 40 || kinds[history.Delete] == 0 {
+		t.Errorf("got %v, want one start, all 40 volumes and their deletions", kinds)
+	}
+	history.Expect(t, "driver", read, history.Rules{Refusals: len(read)})
+
+	read, err = operations(strings.ReplaceAll(log.String(), "bytes=5242880", "bytes=1048576"), "n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := history.Check(t.TempDir(), "small", read, history.Rules{Refusals: len(read)}); err == nil || !strings.Contains(err.Error(), "pool a") {
+		t.Errorf("got error %v, want a volume for which pool a is too small", err)
 	}
 }

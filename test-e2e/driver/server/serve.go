@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"time"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/kubernetes-csi/csi-lib-utils/protosanitizer"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/status"
 
 	"k8s.io/klog/v2"
 )
@@ -20,23 +17,15 @@ import (
 func NewGRPC(ctx context.Context) *grpc.Server {
 	logger := klog.FromContext(ctx)
 	return grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		began := Now()
+		began := now()
 		response, err := handle(klog.NewContext(ctx, logger.WithValues("method", info.FullMethod)), request)
 		if err != nil {
 			logger.Error(err, "Call failed", "method", info.FullMethod, "request", protosanitizer.StripSecrets(request))
 		}
-		switch r := request.(type) {
-		case *csi.CreateVolumeRequest:
-			logger.Info("Call ended", "event", "create", "name", r.GetName(), "bytes", r.GetCapacityRange().GetRequiredBytes(), "code", status.Code(err), "began", began, "at", Now())
-		case *csi.DeleteVolumeRequest:
-			logger.Info("Call ended", "event", "delete", "volume", r.GetVolumeId(), "code", status.Code(err), "began", began, "at", Now())
-		}
+		recordEnd(logger, request, err, began)
 		return response, err
 	}))
 }
-
-// Now is the time as records have it.
-func Now() string { return time.Now().Format(time.RFC3339Nano) }
 
 // Serve serves on a socket until the context ends. A socket that another process has
 // left is replaced.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -65,9 +64,7 @@ func startNode(ctx context.Context, group *errgroup.Group, o options, placement 
 	if err := store.Own(); err != nil {
 		return err
 	}
-	store.Record = func(event, node string, v pool.Volume) {
-		klog.FromContext(ctx).Info("Room", "event", event, "node", node, "volume", v.ID, "pool", v.Pool, "bytes", v.CapacityBytes, "pools", strings.Join(v.Pools, ","), "at", server.Now())
-	}
+	store.Record = server.Record(ctx)
 	if err := store.RecordAll(); err != nil {
 		return err
 	}
