@@ -77,6 +77,12 @@ func (p *Process) Stop(tCtx ktesting.TContext) {
 	}
 }
 
+// Kill ends the program at once, and waits for its end.
+func (p *Process) Kill() {
+	p.cmd.Process.Kill()
+	<-p.done
+}
+
 // Log returns the end of what the program has printed.
 func (p *Process) Log() string {
 	b, err := os.ReadFile(p.log)

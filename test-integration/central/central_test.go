@@ -14,6 +14,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
@@ -100,12 +101,12 @@ type result struct {
 
 func run(b *testing.B, v variant) result {
 	c := clustertest.StartWith(ktesting.Init(b), clustertest.Options{GateOff: v.policy == "", Policy: v.policy})
-	d := &driver{free: map[string]int64{}, created: map[string]time.Time{}}
+	d := newDriver()
 	for i := range nodes {
 		d.createNode(c, fmt.Sprintf("node-%d", i+1))
 	}
 	createClass(c)
-	d.startProvisioner(c, v)
+	d.startProvisioner(c, v, c.RESTConfig())
 	record := startRecord(c)
 	record.waitForAll(c)
 	record.restart()
@@ -161,7 +162,7 @@ func createClass(c *clustertest.Cluster) {
 }
 
 // startProvisioner starts the driver, and the provisioner beside it.
-func (d *driver) startProvisioner(c *clustertest.Cluster, v variant, more ...string) {
+func (d *driver) startProvisioner(c *clustertest.Cluster, v variant, server *rest.Config, more ...string) *apiservertest.Process {
 	c.Helper()
 	program := os.Getenv(v.provisioner)
 	if program == "" {
@@ -173,14 +174,14 @@ func (d *driver) startProvisioner(c *clustertest.Cluster, v variant, more ...str
 	socket := filepath.Join(dir, "csi.sock")
 	d.start(c, socket)
 	args := []string{
-		"--csi-address=" + socket, "--kubeconfig=" + apiservertest.Kubeconfig(c.TContext.TContext, c.RESTConfig(), ""), "--enable-capacity", "--capacity-ownerref-level=-1",
+		"--csi-address=" + socket, "--kubeconfig=" + apiservertest.Kubeconfig(c.TContext.TContext, server, ""), "--enable-capacity", "--capacity-ownerref-level=-1",
 		fmt.Sprintf("--kube-api-capacity-qps=%d", v.qps), fmt.Sprintf("--kube-api-capacity-burst=%d", v.qps),
 		"--kube-api-qps=100", "--kube-api-burst=200", "--worker-threads=20", "--strict-topology",
 	}
 	if v.provisioner == "CSI_PROVISIONER" {
 		args = append(args, "--capacity-confirmation")
 	}
-	apiservertest.StartProcess(c.TContext.TContext, program, []string{"NAMESPACE=" + class}, append(args, more...)...)
+	return apiservertest.StartProcess(c.TContext.TContext, program, []string{"NAMESPACE=" + class}, append(args, more...)...)
 }
 
 // median returns that of durations in seconds.

@@ -35,6 +35,10 @@ type driver struct {
 	capacityFault func(call int) error
 }
 
+func newDriver() *driver {
+	return &driver{free: map[string]int64{}, created: map[string]time.Time{}}
+}
+
 // start serves the driver on a socket, until the test ends.
 func (d *driver) start(c *clustertest.Cluster, socket string) {
 	c.Helper()

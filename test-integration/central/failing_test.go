@@ -29,7 +29,7 @@ func startFailing(t *testing.T, nodes int, prepare func(*driver), flags ...strin
 	}
 	createClass(c)
 	prepare(d)
-	d.startProvisioner(c, variant{provisioner: "CSI_PROVISIONER", qps: 20}, flags...)
+	d.startProvisioner(c, variant{provisioner: "CSI_PROVISIONER", qps: 20}, c.RESTConfig(), flags...)
 	expectPools(c, nodes, places*volumeSize<<30)
 	return c, d
 }

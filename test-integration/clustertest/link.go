@@ -28,11 +28,15 @@ type link struct {
 	// relisting has the resources whose next watch is refused, because the server
 	// has forgotten the version from which it is to go on.
 	relisting map[string]bool
+	// holding is the resource whose writes get no answer, and held is closed by the first of
+	// them. over is closed by End.
+	holding    string
+	held, over chan struct{}
 }
 
 // newLink returns a configuration whose connections use a link.
 func newLink(config *rest.Config) (*link, *rest.Config) {
-	l := &link{connections: map[net.Conn]bool{}}
+	l := &link{connections: map[net.Conn]bool{}, over: make(chan struct{})}
 	config = rest.CopyConfig(config)
 	config.Dial = l.dial
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &refuser{link: l, next: next} })
@@ -74,7 +78,10 @@ func (l *link) End() {
 	l.Cut()
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	l.ended = true
+	if !l.ended {
+		l.ended = true
+		close(l.over)
+	}
 }
 
 // hasEnded returns whether all requests have to be refused.
@@ -147,6 +154,9 @@ type refuser struct {
 func (w *refuser) RoundTrip(request *http.Request) (*http.Response, error) {
 	if w.link.hasEnded() {
 		return answer(request, metav1.StatusReasonForbidden, http.StatusForbidden)
+	}
+	if w.link.holds(request) {
+		return w.link.hold(w.next.RoundTrip(request))
 	}
 	query := request.URL.Query()
 	// A watch that begins with a list does not go on from a version.

@@ -59,6 +59,37 @@ func TestRestartInFlight(t *testing.T) {
 	}
 }
 
+// TestKilledBeforeAnswer: a scheduler is killed when the server has written the selected node of a
+// claim and the scheduler does not know that yet. The volume takes its time. The next scheduler keeps
+// the room for it.
+func TestKilledBeforeAnswer(t *testing.T) { clustertest.ForEachPolicy(t, testKilledBeforeAnswer) }
+
+func testKilledBeforeAnswer(t *testing.T, options clustertest.Options) {
+	c := clustertest.StartWith(ktesting.Init(t), options)
+	c.CreateNodes(1)
+	gate := newGate()
+	gate.close("first-0")
+	config := unpublished([]int64{100})
+	config.Refuses, config.Confirming = gate.refuses, true
+	driver := c.StartDriver(config)
+	c.WaitForScheduler()
+	c.HoldAnswers("persistentvolumeclaims")
+	c.CreatePod(clustertest.Pod{Name: "first", Class: class, Sizes: []string{"60Gi"}})
+	c.WaitForHeldAnswer()
+	c.KillScheduler()
+	if node := c.Claim("first-0").Annotations[selectedNode]; node != "node-1" {
+		t.Fatalf("the selected node is %q, want node-1: the write was carried out", node)
+	}
+	c.StartScheduler()
+	c.CreatePod(clustertest.Pod{Name: "second", Class: class, Sizes: []string{"60Gi"}})
+	c.ExpectReason("second", 1, clustertest.Reserved)
+	gate.open("first-0")
+	c.ExpectNode("first", "node-1")
+	driver.Publish()
+	c.ExpectNoRoom("second", 1)
+	expectNoFailures(c, driver)
+}
+
 // TestKilledInTheMiddle: the scheduler is killed when a third of the pods have their
 // volumes. The driver works like external-provisioner and confirms. All pods get
 // their nodes soon, and none of them one without room.
