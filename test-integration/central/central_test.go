@@ -3,6 +3,7 @@ package central
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,7 @@ import (
 
 	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/history"
 )
 
 func TestMain(m *testing.M) { apiservertest.Main(m) }
@@ -103,7 +105,7 @@ func run(b *testing.B, v variant) result {
 	c := clustertest.StartWith(ktesting.Init(b), clustertest.Options{GateOff: v.policy == "", Policy: v.policy})
 	d := newDriver()
 	for i := range nodes {
-		d.createNode(c, fmt.Sprintf("node-%d", i+1))
+		d.createNode(c, fmt.Sprintf("node-%d", i+1), places*volumeSize<<30)
 	}
 	createClass(c)
 	d.startProvisioner(c, v, c.RESTConfig())
@@ -132,11 +134,16 @@ func run(b *testing.B, v variant) result {
 	volumes, failed, calls := d.counts()
 	r.failed, r.calls = failed, float64(calls-before)/float64(max(1, volumes))
 	r.writes, r.confirmed = record.evaluate(d, volumes)
+	rules := history.Rules{Refusals: math.MaxInt}
+	if v.policy != "" && v.provisioner == "CSI_PROVISIONER" {
+		rules.Refusals = 0
+	}
+	history.Expect(b, "central", d.history.Operations(), rules)
 	return r
 }
 
-// createNode creates a node as a kubelet with the driver does.
-func (d *driver) createNode(c *clustertest.Cluster, name string) {
+// createNode creates a node as a kubelet with the driver does, with so many bytes.
+func (d *driver) createNode(c *clustertest.Cluster, name string, bytes int64) {
 	c.Helper()
 	c.CreateNode(name, map[string]string{topologyKey: name})
 	_, err := c.Client().StorageV1().CSINodes().Create(c, &storagev1.CSINode{
@@ -144,7 +151,8 @@ func (d *driver) createNode(c *clustertest.Cluster, name string) {
 		Spec:       storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: driverName, NodeID: name, TopologyKeys: []string{topologyKey}}}},
 	}, metav1.CreateOptions{})
 	c.ExpectNoError(err, "create CSINode")
-	d.free[name] = places * volumeSize << 30
+	d.free[name] = bytes
+	d.history.Begin(history.Operation{Node: name, Kind: history.Start, Pools: map[string]int64{onlyPool: bytes}})(history.OK, "")
 }
 
 func createClass(c *clustertest.Cluster) {
@@ -176,7 +184,7 @@ func (d *driver) startProvisioner(c *clustertest.Cluster, v variant, server *res
 	args := []string{
 		"--csi-address=" + socket, "--kubeconfig=" + apiservertest.Kubeconfig(c.TContext.TContext, server, ""), "--enable-capacity", "--capacity-ownerref-level=-1",
 		fmt.Sprintf("--kube-api-capacity-qps=%d", v.qps), fmt.Sprintf("--kube-api-capacity-burst=%d", v.qps),
-		"--kube-api-qps=100", "--kube-api-burst=200", "--worker-threads=20", "--strict-topology",
+		"--kube-api-qps=100", "--kube-api-burst=200", "--worker-threads=20", "--strict-topology", "--timeout=1m",
 	}
 	if v.provisioner == "CSI_PROVISIONER" {
 		args = append(args, "--capacity-confirmation")

@@ -14,9 +14,13 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/history"
 )
 
-const driverName = "central.example.com"
+const (
+	driverName = "central.example.com"
+	onlyPool   = "pool"
+)
 
 // driver has one pool on each node. A volume counts from CreateVolume on.
 type driver struct {
@@ -29,6 +33,10 @@ type driver struct {
 	calls   int
 	// failed is how many volumes were asked for where there was no room.
 	failed int
+	// history has each of them, and what came out.
+	history history.Recorder
+	// answers is where answers of GetCapacity pass, which are not changed any more.
+	answers *point
 	// failures is how many calls of CreateVolume are still to fail.
 	failures int
 	// capacityFault, if not nil, is called before GetCapacity answers.
@@ -36,7 +44,7 @@ type driver struct {
 }
 
 func newDriver() *driver {
-	return &driver{free: map[string]int64{}, created: map[string]time.Time{}}
+	return &driver{free: map[string]int64{}, created: map[string]time.Time{}, answers: newPoint()}
 }
 
 // start serves the driver on a socket, until the test ends.
@@ -88,42 +96,64 @@ func (d *driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCa
 	return r, nil
 }
 
-func (d *driver) GetCapacity(_ context.Context, r *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
-	d.mutex.Lock()
-	d.calls++
-	call, fault := d.calls, d.capacityFault
-	d.mutex.Unlock()
-	if fault != nil {
-		if err := fault(call); err != nil {
+func (d *driver) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
+	call := d.count()
+	if d.capacityFault != nil {
+		if err := d.capacityFault(call); err != nil {
 			return nil, err
 		}
 	}
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	free := d.free[r.GetAccessibleTopology().GetSegments()[topologyKey]]
+	free := d.capacityOf(r.GetAccessibleTopology().GetSegments()[topologyKey])
+	if !d.answers.pass(ctx) {
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
 	return &csi.GetCapacityResponse{AvailableCapacity: free, AvailableCapacities: []int64{free}, MaximumVolumeSize: wrapperspb.Int64(free)}, nil
 }
 
-func (d *driver) CreateVolume(_ context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+// count counts a call of GetCapacity, and returns its number.
+func (d *driver) count() int {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
+	d.calls++
+	return d.calls
+}
+
+func (d *driver) capacityOf(node string) int64 {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	return d.free[node]
+}
+
+// fails reports whether a call of CreateVolume is to fail.
+func (d *driver) fails() bool {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.failures--
+	return d.failures >= 0
+}
+
+func (d *driver) CreateVolume(_ context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
 	topologies := slices.Concat(r.GetAccessibilityRequirements().GetPreferred(), r.GetAccessibilityRequirements().GetRequisite())
 	if len(topologies) == 0 {
 		return nil, status.Error(codes.InvalidArgument, "no topology")
 	}
-	if d.failures > 0 {
-		d.failures--
+	if d.fails() {
 		return nil, status.Error(codes.Internal, "the disk does not answer")
 	}
 	node, bytes := topologies[0].Segments[topologyKey], r.GetCapacityRange().GetRequiredBytes()
+	end := d.history.Begin(history.Operation{Node: node, Kind: history.Create, Volume: r.Name, Bytes: bytes})
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
 	if _, ok := d.created[r.Name]; !ok {
 		if d.free[node] < bytes {
 			d.failed++
+			end(history.Refused, "")
 			return nil, status.Errorf(codes.ResourceExhausted, "%d bytes are free on %s", d.free[node], node)
 		}
 		d.free[node] -= bytes
 		d.created[r.Name] = time.Now()
 	}
+	end(history.OK, onlyPool)
 	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
 		VolumeId: r.Name, CapacityBytes: bytes, AccessibleTopology: []*csi.Topology{{Segments: map[string]string{topologyKey: node}}},
 	}}, nil

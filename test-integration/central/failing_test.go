@@ -23,9 +23,9 @@ var size = fmt.Sprintf("%dGi", volumeSize)
 func startFailing(t *testing.T, nodes int, prepare func(*driver), flags ...string) (*clustertest.Cluster, *driver) {
 	t.Helper()
 	c := clustertest.Start(ktesting.Init(t))
-	d := &driver{free: map[string]int64{}, created: map[string]time.Time{}}
+	d := newDriver()
 	for i := range nodes {
-		d.createNode(c, fmt.Sprintf("node-%d", i+1))
+		d.createNode(c, fmt.Sprintf("node-%d", i+1), places*volumeSize<<30)
 	}
 	createClass(c)
 	prepare(d)
