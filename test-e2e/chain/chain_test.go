@@ -78,7 +78,7 @@ func run(t *testing.T, s setting, v variant) outcome {
 	for _, node := range c.nodes {
 		places[node] = s.places()
 	}
-	before := c.calls(t)
+	before, begin := c.calls(t), time.Now()
 	var r measure.Result
 	if s.Drain {
 		r = c.drain(t, s, v, places)
@@ -100,6 +100,8 @@ func run(t *testing.T, s setting, v variant) outcome {
 	}
 	operations, err := c.History(t.Context())
 	must(t, err)
+	// Where nothing is configured anew, the drivers are those of the scenario before.
+	operations = slices.DeleteFunc(operations, func(o history.Operation) bool { return o.Result == history.Refused && o.Call.Before(begin) })
 	return outcome{r, operations}
 }
 
