@@ -83,11 +83,17 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// Log returns the end of what the program has printed.
-func (p *Process) Log() string {
+// Output returns what the program has printed.
+func (p *Process) Output() string {
 	b, err := os.ReadFile(p.log)
 	if err != nil {
 		return err.Error()
 	}
-	return string(b[max(0, len(b)-4096):])
+	return string(b)
+}
+
+// Log returns the end of what the program has printed.
+func (p *Process) Log() string {
+	output := p.Output()
+	return output[max(0, len(output)-4096):]
 }

@@ -29,6 +29,8 @@ type Server struct {
 	// Etcd reads what the server stored; keys start with Prefix.
 	Etcd   *clientv3.Client
 	Prefix string
+	// Process is nil for a server inside of the test binary.
+	Process *Process
 
 	stop func()
 }

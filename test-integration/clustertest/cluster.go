@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
@@ -28,6 +29,9 @@ import (
 // serverFlags turn off what needs controllers that do not run: taints of new
 // nodes, and finalizers of claims.
 var serverFlags = []string{"--disable-admission-plugins=TaintNodesByCondition,StorageObjectInUseProtection"}
+
+// podNamespace is where pods and claims are.
+const podNamespace = "pods"
 
 // Cluster is a control plane that runs until the end of its test.
 type Cluster struct {
@@ -99,7 +103,7 @@ func StartWith(tCtx ktesting.TContext, options Options) *Cluster {
 	server.Config.ContentType, server.Config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	c := &Cluster{
 		TContext:  clientktesting.WithRESTConfig(tCtx, server.Config),
-		Namespace: "pods",
+		Namespace: podNamespace,
 		options:   options,
 		server:    server,
 		running:   &running,
@@ -113,6 +117,17 @@ func StartWith(tCtx ktesting.TContext, options Options) *Cluster {
 
 	c.startControllers()
 	c.StartScheduler()
+	return c
+}
+
+// Connect is for a control plane whose scheduler and controllers are started elsewhere.
+func Connect(tCtx ktesting.TContext, server *apiservertest.Server) *Cluster {
+	tCtx.Helper()
+	c := &Cluster{TContext: clientktesting.WithRESTConfig(tCtx, server.Config), Namespace: podNamespace, server: server}
+	_, err := c.Client().CoreV1().Namespaces().Create(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		c.ExpectNoError(err, "create namespace")
+	}
 	return c
 }
 

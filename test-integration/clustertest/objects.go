@@ -117,7 +117,7 @@ type Pod struct {
 // it needs to find a node for it.
 func (c *Cluster) CreatePod(p Pod) {
 	c.Helper()
-	if c.unseen {
+	if c.unseen && c.scheduler != nil {
 		c.WaitForScheduler()
 	}
 	pod := st.MakePod().Name(p.Name).Namespace(c.Namespace).Container("pause").NodeSelector(p.NodeSelector)
