@@ -110,7 +110,7 @@ verify: ## Round trip, tree lock, gates, each prefix, generated code
 prove: ## Each patch is needed: without it, the test that it names fails
 	@$(CAPACITYV2) prove $(if $(PATCH),--patch='$(value PATCH)') $(if $(SINCE),--since='$(SINCE)')
 
-nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, stress, faults, e2e, smoke, fuzz, govulncheck
+nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, skew, stress, faults, e2e, smoke, fuzz, govulncheck
 	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(value ONLY)') $(if $(SUITE),--suite='$(value SUITE)') $(if $(PODS),--pods=$(PODS)) \
 		$(if $(SEED),--seed=$(SEED)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME)) $(if $(VULN_DB),--vuln-db='$(VULN_DB)')
 

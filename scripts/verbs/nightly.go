@@ -95,6 +95,7 @@ func (a *App) nightlyParts(ctx context.Context, o NightlyOptions) []nightlyPart 
 		{"prove", func() error { return a.Prove(ctx, prove.Options{}) }},
 		{"upstream-suites", func() error { return a.upstreamSuites(ctx, o.Suite) }},
 		{"fails-without", func() error { return a.failsWithout(ctx, o.Suite) }},
+		{"skew", func() error { return a.skew(ctx) }},
 		{"stress", func() error { return a.stress(ctx, o.Pods, o.Seed) }},
 		{"faults", func() error { return a.faults(ctx, o.Seed) }},
 		{"e2e", func() error { return a.e2eAll(ctx) }},

@@ -37,7 +37,10 @@ func (a *App) Test(ctx context.Context) error {
 		{Name: "another module builds against the overrides", Do: a.proveOverrides},
 		{Name: "tests of the reference driver, and csi-sanity", Do: a.testDriver},
 		{Name: "build etcd", Do: a.buildEtcd},
-		{Name: "build the stock kube-apiserver", Do: a.buildStockAPIServer},
+		{Name: "build the stock kube-apiserver and kube-scheduler", Do: func(ctx context.Context, s *run.Step) error {
+			return a.buildStock(ctx, s, "kube-apiserver", "kube-scheduler")
+		}},
+		{Name: "build the control plane", Do: a.buildControlPlane},
 		{Name: "build external-provisioner", Do: a.buildProvisioner},
 		{Name: "integration tests, ours and upstream's, gate off and on", Do: a.testIntegration},
 	})...)
@@ -118,6 +121,7 @@ func (a *App) buildStockAPIServer(ctx context.Context, s *run.Step) error {
 func (a *App) integrationEnv() []string {
 	return []string{
 		a.binPath(), a.histories(),
+		"COMPONENTS=" + a.WS.Components(), "STOCK_COMPONENTS=" + a.WS.StockComponents(),
 		"STOCK_KUBE_APISERVER=" + filepath.Join(a.WS.StockComponents(), "kube-apiserver"),
 		"CSI_PROVISIONER=" + filepath.Join(a.WS.Components(), provisionerProgram),
 		"DRIVER_GUIDE=" + a.guide(),

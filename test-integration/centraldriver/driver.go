@@ -1,0 +1,172 @@
+package centraldriver
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// Driver has pools on each node. A volume takes the smallest pool in which it fits, and counts
+// from CreateVolume on.
+type Driver struct {
+	csi.UnimplementedIdentityServer
+	csi.UnimplementedControllerServer
+
+	// Name is that of the CSIDriver, TopologyKey the label with the name of a node.
+	Name, TopologyKey string
+	// Maximum has GetCapacity say how large a volume can be. It leaves that out otherwise.
+	Maximum bool
+
+	mutex   sync.Mutex
+	free    map[string][]int64 // by node, in bytes
+	volumes map[string]volume  // by name
+	failed  map[string]int     // by node
+	calls   int
+}
+
+type volume struct {
+	node    string
+	pool    int
+	bytes   int64
+	created time.Time
+}
+
+// SetPools sets what is free on a node, in bytes, and forgets what has failed there.
+func (d *Driver) SetPools(node string, free ...int64) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if d.free == nil {
+		d.free, d.volumes, d.failed = map[string][]int64{}, map[string]volume{}, map[string]int{}
+	}
+	d.free[node] = free
+	delete(d.failed, node)
+}
+
+// Free returns what is free on a node, in bytes.
+func (d *Driver) Free(node string) []int64 {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	return slices.Clone(d.free[node])
+}
+
+// Calls returns how often GetCapacity was called.
+func (d *Driver) Calls() int {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	return d.calls
+}
+
+// Failed returns how many volumes were asked for where there was no room: on these nodes, or on
+// all.
+func (d *Driver) Failed(nodes ...string) int {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	sum := 0
+	for node, n := range d.failed {
+		if len(nodes) == 0 || slices.Contains(nodes, node) {
+			sum += n
+		}
+	}
+	return sum
+}
+
+// Created returns when each volume was created, by its name.
+func (d *Driver) Created() map[string]time.Time {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	created := map[string]time.Time{}
+	for name, v := range d.volumes {
+		created[name] = v.created
+	}
+	return created
+}
+
+func (d *Driver) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+	return &csi.ProbeResponse{}, nil
+}
+
+func (d *Driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
+	return &csi.GetPluginInfoResponse{Name: d.Name, VendorVersion: "1"}, nil
+}
+
+func (d *Driver) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+	r := &csi.GetPluginCapabilitiesResponse{}
+	for _, t := range []csi.PluginCapability_Service_Type{
+		csi.PluginCapability_Service_CONTROLLER_SERVICE, csi.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS,
+	} {
+		r.Capabilities = append(r.Capabilities, &csi.PluginCapability{Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{Type: t}}})
+	}
+	return r, nil
+}
+
+func (d *Driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
+	r := &csi.ControllerGetCapabilitiesResponse{}
+	for _, t := range []csi.ControllerServiceCapability_RPC_Type{
+		csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME, csi.ControllerServiceCapability_RPC_GET_CAPACITY,
+	} {
+		r.Capabilities = append(r.Capabilities, &csi.ControllerServiceCapability{
+			Type: &csi.ControllerServiceCapability_Rpc{Rpc: &csi.ControllerServiceCapability_RPC{Type: t}}})
+	}
+	return r, nil
+}
+
+func (d *Driver) GetCapacity(_ context.Context, r *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.calls++
+	free := slices.Clone(d.free[r.GetAccessibleTopology().GetSegments()[d.TopologyKey]])
+	if len(free) == 0 {
+		free = []int64{0}
+	}
+	response := &csi.GetCapacityResponse{AvailableCapacities: free}
+	for _, pool := range free {
+		response.AvailableCapacity += pool
+	}
+	if d.Maximum {
+		response.MaximumVolumeSize = wrapperspb.Int64(slices.Max(free))
+	}
+	return response, nil
+}
+
+func (d *Driver) CreateVolume(_ context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	topologies := slices.Concat(r.GetAccessibilityRequirements().GetPreferred(), r.GetAccessibilityRequirements().GetRequisite())
+	if len(topologies) == 0 {
+		return nil, status.Error(codes.InvalidArgument, "no topology")
+	}
+	node, bytes := topologies[0].Segments[d.TopologyKey], r.GetCapacityRange().GetRequiredBytes()
+	if _, ok := d.volumes[r.Name]; !ok {
+		free, best := d.free[node], -1
+		for pool := range free {
+			if free[pool] >= bytes && (best < 0 || free[pool] < free[best]) {
+				best = pool
+			}
+		}
+		if best < 0 {
+			d.failed[node]++
+			return nil, status.Errorf(codes.ResourceExhausted, "%d bytes are free on %s", free, node)
+		}
+		free[best] -= bytes
+		d.volumes[r.Name] = volume{node: node, pool: best, bytes: bytes, created: time.Now()}
+	}
+	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
+		VolumeId: r.Name, CapacityBytes: bytes, AccessibleTopology: []*csi.Topology{{Segments: map[string]string{d.TopologyKey: node}}},
+	}}, nil
+}
+
+func (d *Driver) DeleteVolume(_ context.Context, r *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if v, ok := d.volumes[r.VolumeId]; ok {
+		d.free[v.node][v.pool] += v.bytes
+		delete(d.volumes, r.VolumeId)
+	}
+	return &csi.DeleteVolumeResponse{}, nil
+}

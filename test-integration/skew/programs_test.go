@@ -1,0 +1,154 @@
+package skew
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/kubernetes/test/utils/ktesting"
+
+	"capacityv2.internal/test-integration/apiservertest"
+	"capacityv2.internal/test-integration/centraldriver"
+	"capacityv2.internal/test-integration/clustertest"
+)
+
+const (
+	apiServer   = "kube-apiserver"
+	scheduler   = "kube-scheduler"
+	manager     = "kube-controller-manager"
+	provisioner = "csi-provisioner"
+)
+
+// startServer starts an API server, and checks its kind.
+func startServer(tCtx ktesting.TContext, k kind, storage *storagebackend.Config) *apiservertest.Server {
+	tCtx.Helper()
+	// There are no kubelets that take the taint of new nodes away.
+	flags := append(k.gates(",MutablePVNodeAffinity=true"), "--disable-admission-plugins=TaintNodesByCondition")
+	server := apiservertest.StartProgram(tCtx, k.program(tCtx, apiServer), storage, flags...)
+	metrics, err := server.Client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(tCtx)
+	tCtx.ExpectNoError(err, "metrics of the API server")
+	tCtx.ExpectNoError(k.checkGate(metrics), "API server")
+	if knows := server.KnowsFields(tCtx); knows != (k != stock) {
+		tCtx.Fatalf("the API server knows the fields: %t, which is not of the kind %q", knows, k)
+	}
+	return server
+}
+
+// schedulerConfig has pods tried again soon.
+const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: %s, qps: 1000, burst: 1000}
+leaderElection: {leaderElect: false}
+podInitialBackoffSeconds: 1
+podMaxBackoffSeconds: 2
+`
+
+// startScheduler starts the scheduler, and checks its kind.
+func startScheduler(c *clustertest.Cluster, k kind, flags ...string) *apiservertest.Process {
+	c.Helper()
+	kubeconfig := apiservertest.Kubeconfig(c.TContext.TContext, c.RESTConfig(), "")
+	return startComponent(c, k, scheduler, kubeconfig, append(flags, "--config="+writeSchedulerConfig(c.TContext.TContext, fmt.Sprintf(schedulerConfig, kubeconfig)))...)
+}
+
+func writeSchedulerConfig(tCtx ktesting.TContext, text string) string {
+	tCtx.Helper()
+	path := filepath.Join(tCtx.TempDir(), "scheduler.yaml")
+	tCtx.ExpectNoError(os.WriteFile(path, []byte(text), 0o600), "configuration of the scheduler")
+	return path
+}
+
+// controllers are those for volumes.
+const controllers = "persistentvolume-binder-controller,persistentvolume-attach-detach-controller,persistentvolume-expander-controller," +
+	"persistentvolumeclaim-protection-controller,persistentvolume-protection-controller,ephemeral-volume-controller"
+
+// startManager starts the controllers for volumes, and checks their kind.
+func startManager(c *clustertest.Cluster, k kind) *apiservertest.Process {
+	c.Helper()
+	kubeconfig := apiservertest.Kubeconfig(c.TContext.TContext, c.RESTConfig(), "")
+	return startComponent(c, k, manager, kubeconfig, "--kubeconfig="+kubeconfig, "--leader-elect=false", "--controllers="+controllers,
+		"--pvclaimbinder-sync-period=5s", "--kube-api-qps=1000", "--kube-api-burst=1000")
+}
+
+// startComponent starts a scheduler or a controller-manager, waits until it serves, and checks its
+// kind.
+func startComponent(c *clustertest.Cluster, k kind, name, kubeconfig string, flags ...string) *apiservertest.Process {
+	c.Helper()
+	port, err := apiservertest.FreePort()
+	c.ExpectNoError(err, "port of "+name)
+	flags = append(append(k.gates(""), flags...), "--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+c.TempDir(),
+		"--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig,
+		"--authorization-always-allow-paths=/healthz,/readyz,/metrics")
+	process := apiservertest.StartProcess(c.TContext.TContext, k.program(c.TContext.TContext, name), nil, flags...)
+	var metrics []byte
+	c.Eventually(func(ctx context.Context) error {
+		if err, ended := process.Ended(); ended {
+			c.Fatalf("%s of the kind %q has ended: %v", name, k, err)
+		}
+		if _, err := get(ctx, "https://127.0.0.1:"+port+"/healthz"); err != nil {
+			return err
+		}
+		metrics, err = get(ctx, "https://127.0.0.1:"+port+"/metrics")
+		return err
+	})
+	c.ExpectNoError(k.checkGate(metrics), name)
+	return process
+}
+
+// startProvisioner starts the driver and the provisioner, and checks its kind.
+func startProvisioner(c *clustertest.Cluster, k kind, d *centraldriver.Driver) *apiservertest.Process {
+	c.Helper()
+	program := k.program(c.TContext.TContext, provisioner)
+	version, err := exec.Command(program, "--version").CombinedOutput()
+	c.ExpectNoError(err, "version of the provisioner")
+	if ours := strings.Contains(string(version), "+capacityv2."); ours != (k != stock) {
+		c.Fatalf("the provisioner is %s, which is not of the kind %q", version, k)
+	}
+	flags := []string{"--capacity-poll-interval=1s", "--kube-api-capacity-qps=50", "--kube-api-capacity-burst=50", "--retry-interval-max=2s"}
+	if k == on {
+		flags = append(flags, "--capacity-confirmation")
+	}
+	return d.StartProvisioner(c, program, flags...)
+}
+
+// insecure does not check certificates, which programs make at their start.
+var insecure = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+
+func get(ctx context.Context, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := insecure.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", url, response.Status, body)
+	}
+	return body, err
+}
+
+// crash is what programs print about their own errors.
+var crash = regexp.MustCompile(`(?im)^.*(\bpanic|\bfatal|^F\d{4} ).*$`)
+
+// checkAlive returns an error if a program has ended, or has printed something of a crash.
+func checkAlive(name string, p *apiservertest.Process) error {
+	if err, ended := p.Ended(); ended {
+		return fmt.Errorf("%s has ended (%v), want it to run", name, err)
+	}
+	if line := crash.FindString(p.Output()); line != "" {
+		return fmt.Errorf("%s has printed %q", name, line)
+	}
+	return nil
+}

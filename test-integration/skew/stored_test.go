@@ -1,0 +1,249 @@
+package skew
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/storage/capacity"
+
+	"capacityv2.internal/test-integration/clustertest"
+)
+
+// stored is what outlives the programs.
+type stored struct {
+	world *world
+	// volumes are those of the claims that stay, as text.
+	volumes map[string]string
+	// quiet tells that the objects below are there. written tells that those that are written have
+	// the fields.
+	quiet, written bool
+	// left tells that the last provisioner has confirmed volumes, listed that its objects have
+	// lists.
+	left, listed bool
+}
+
+// keptClass is the class of the claims that stay.
+const keptClass = "kept"
+
+// keeper is a pod that stays.
+var keeper = clustertest.Pod{Name: "keeper", Class: keptClass, Sizes: []string{"50Gi", "30Gi"}}
+
+// A CSIStorageCapacity and a CSIDriver of each of these names are no program's. The test creates
+// them with the gate on, and writes something else to the second ones at each step.
+const (
+	quiet   = "quiet.example.com"
+	written = "written.example.com"
+)
+
+// use does what is to be done while the provisioner runs: pods get volumes of the class that stays.
+// It returns what the objects show, and whether that of their node confirms volumes.
+func (s *stored) use(w *world, number int, k kind, published string) (string, string) {
+	w.users.Helper()
+	if s.volumes == nil {
+		w.driver.CreateClass(w.drivers, keptClass)
+		s.createReleased(w)
+		pod := keeper
+		pod.NodeSelector = onNode(w, keptNode)
+		w.users.CreatePod(pod)
+		w.eventually(func(ctx context.Context) error { return w.isOn(ctx, keeper.Name, keptNode) })
+	}
+	if k == off && s.listed {
+		published = pools // The API server keeps lists that are stored.
+	}
+	s.listed = published == pools
+	// What the last provisioner has written is not what this one has to.
+	w.eventually(func(ctx context.Context) error {
+		got, err := w.published(ctx, keptClass)
+		if err == nil && got != published {
+			err = fmt.Errorf("the objects of class %s show %q, want %q", keptClass, got, published)
+		}
+		return err
+	})
+	more := clustertest.Pod{Name: fmt.Sprintf("more-%d", number), Class: keptClass, Sizes: []string{"1Gi"}, NodeSelector: onNode(w, keptNode)}
+	w.users.CreatePod(more)
+	w.eventually(func(ctx context.Context) error { return w.isOn(ctx, more.Name, keptNode) })
+
+	var bytes int64
+	for _, free := range w.driver.Free(keptNode) {
+		bytes += free
+	}
+	got, want := "", none
+	switch {
+	case k == on:
+		want = valid
+	case k == stock && s.left:
+		want = ignored // Nobody removes it.
+	}
+	got = w.observeConfirmation(keptClass, keptNode, bytes, more.Name+"-0")
+	if got != want {
+		w.users.Errorf("the confirmation of class %s is %q, want %q", keptClass, got, want)
+	}
+	s.left = got != none
+	return published, got
+}
+
+// createReleased creates a claim whose volume was released while its node was cordoned.
+func (s *stored) createReleased(w *world) {
+	w.users.Helper()
+	const name = "released"
+	client, size := w.users.Client().CoreV1(), corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	claim, err := client.PersistentVolumeClaims(w.users.Namespace).Create(w.users, &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"volume.kubernetes.io/selected-node": homeNode}},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: new(keptClass), VolumeName: name, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{Requests: size},
+		},
+	}, metav1.CreateOptions{})
+	w.users.ExpectNoError(err, "create claim")
+	_, err = client.PersistentVolumes().Create(w.users, &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"pv.kubernetes.io/home-nodes": homeNode + "=5b0fa3f1-3f1d-4d1c-8b11-0d2a3c4b5e6f"}},
+		Spec: corev1.PersistentVolumeSpec{
+			StorageClassName: keptClass, Capacity: size, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			ClaimRef:                      &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: name, UID: claim.UID},
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: w.driver.Name, VolumeHandle: name}},
+		},
+	}, metav1.CreateOptions{})
+	w.users.ExpectNoError(err, "create volume")
+	w.eventually(func(context.Context) error {
+		if phase := w.users.Claim(name).Status.Phase; phase != corev1.ClaimBound {
+			return fmt.Errorf("claim %s is %s", name, phase)
+		}
+		return nil
+	})
+}
+
+// expectVolumes checks that the claims that stay have the same volumes as before, that these are
+// where they were, and that their pods are on their node.
+func (s *stored) expectVolumes(w *world) {
+	w.users.Helper()
+	claims, _, err := w.claims(w.users, keptClass)
+	w.users.ExpectNoError(err, "list claims")
+	now := map[string]string{}
+	for _, name := range claims {
+		claim, pv := w.users.Claim(name), w.users.Volume(name)
+		now[name] = fmt.Sprintf("claim %s is %s, volume %s of claim %v is %s at %q, with the data on %q", claim.UID, claim.Status.Phase,
+			pv.Name, pv.Spec.ClaimRef.UID, pv.Status.Phase, pv.Spec.NodeAffinity, pv.Annotations["pv.kubernetes.io/home-nodes"])
+		if before, ok := s.volumes[name]; ok && before != now[name] {
+			w.users.Errorf("%s: %s, want as before: %s", name, now[name], before)
+		}
+		if pod, isPod := strings.CutSuffix(name, "-0"); isPod {
+			w.users.ExpectNoError(w.isOn(w.users, pod, keptNode))
+		}
+	}
+	for name := range s.volumes {
+		if _, ok := now[name]; !ok {
+			w.users.Errorf("claim %s is gone", name)
+		}
+	}
+	s.volumes = maps.Clone(now)
+}
+
+// readFields returns what is stored in the objects that are no program's, before anybody has written
+// to them.
+func (s *stored) readFields(w *world, k kind) string {
+	w.users.Helper()
+	var texts []string
+	for _, name := range []string{quiet, written} {
+		list, rebuilding := "–", "–" // not there yet
+		if s.quiet {
+			capacity, err := w.users.Client().StorageV1().CSIStorageCapacities(w.driver.Namespace()).Get(w.users, name, metav1.GetOptions{})
+			w.users.ExpectNoError(err, "get CSIStorageCapacity")
+			driver, err := w.users.Client().StorageV1().CSIDrivers().Get(w.users, name, metav1.GetOptions{})
+			w.users.ExpectNoError(err, "get CSIDriver")
+			list, rebuilding = listOf(capacity), rebuildingOf(driver)
+			wantList, wantRebuilding := "7Gi, 5Gi", "true"
+			if k == stock || name == written && !s.written {
+				wantList, wantRebuilding = "none", "unset"
+				if k == on {
+					wantRebuilding = "false"
+				}
+			}
+			if list != wantList || rebuilding != wantRebuilding {
+				w.users.Errorf("%s has the list %q and volumeRebuilding %q, want %q and %q", name, list, rebuilding, wantList, wantRebuilding)
+			}
+			if capacity.Annotations[confirmationOf] != confirmed.Annotations[confirmationOf] {
+				w.users.Errorf("%s has the annotations %q, want %q", name, capacity.Annotations, confirmed.Annotations)
+			}
+		}
+		texts = append(texts, list, rebuilding)
+	}
+	return strings.Join([]string{texts[0], texts[2], texts[1], texts[3]}, " | ")
+}
+
+const confirmationOf = capacity.ConfirmationAnnotation
+
+// confirmed has a list, and confirms a volume.
+var confirmed = func() *storagev1.CSIStorageCapacity {
+	object := &storagev1.CSIStorageCapacity{
+		StorageClassName: quiet, Capacity: new(resource.MustParse("12Gi")), MaximumVolumeSize: new(resource.MustParse("7Gi")),
+		AvailableCapacities: []resource.Quantity{resource.MustParse("7Gi"), resource.MustParse("5Gi")},
+	}
+	if err := capacity.Confirm(object, []types.UID{"c0ffee00-3f1d-4d1c-8b11-0d2a3c4b5e6f"}); err != nil {
+		panic(err)
+	}
+	return object
+}()
+
+// writeFields creates the objects that are no program's, with the gate on. Otherwise it writes a
+// label to those that get written.
+func (s *stored) writeFields(w *world, k kind) {
+	w.users.Helper()
+	capacities, drivers := w.users.Client().StorageV1().CSIStorageCapacities(w.driver.Namespace()), w.users.Client().StorageV1().CSIDrivers()
+	if k == on && !s.quiet {
+		for _, name := range []string{quiet, written} {
+			object := confirmed.DeepCopy()
+			object.Name = name
+			_, err := capacities.Create(w.users, object, metav1.CreateOptions{})
+			w.users.ExpectNoError(err, "create CSIStorageCapacity")
+			_, err = drivers.Create(w.users, &storagev1.CSIDriver{
+				ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSIDriverSpec{VolumeRebuilding: new(true)},
+			}, metav1.CreateOptions{})
+			w.users.ExpectNoError(err, "create CSIDriver")
+		}
+		s.quiet = true
+	}
+	if !s.quiet {
+		return
+	}
+	object, err := capacities.Get(w.users, written, metav1.GetOptions{})
+	w.users.ExpectNoError(err, "get CSIStorageCapacity")
+	driver, err := drivers.Get(w.users, written, metav1.GetOptions{})
+	w.users.ExpectNoError(err, "get CSIDriver")
+	object.Labels, driver.Labels = map[string]string{"written-by": string(k)}, map[string]string{"written-by": string(k)}
+	switch k {
+	case on:
+		object.AvailableCapacities, driver.Spec.VolumeRebuilding, s.written = confirmed.AvailableCapacities, new(true), true
+	case stock:
+		s.written = false
+	}
+	_, err = capacities.Update(w.users, object, metav1.UpdateOptions{})
+	w.users.ExpectNoError(err, "update CSIStorageCapacity")
+	_, err = drivers.Update(w.users, driver, metav1.UpdateOptions{})
+	w.users.ExpectNoError(err, "update CSIDriver")
+}
+
+func listOf(object *storagev1.CSIStorageCapacity) string {
+	var list []string
+	for _, q := range object.AvailableCapacities {
+		list = append(list, q.String())
+	}
+	if len(list) == 0 {
+		return "none"
+	}
+	return strings.Join(list, ", ")
+}
+
+func rebuildingOf(driver *storagev1.CSIDriver) string {
+	if driver.Spec.VolumeRebuilding == nil {
+		return "unset"
+	}
+	return fmt.Sprint(*driver.Spec.VolumeRebuilding)
+}

@@ -1,0 +1,227 @@
+package skew
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/kubernetes/test/utils/ktesting"
+
+	"capacityv2.internal/test-integration/apiservertest"
+	"capacityv2.internal/test-integration/centraldriver"
+	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/modeldriver"
+)
+
+// Nodes. Each pod with new volumes has one to itself.
+const (
+	togetherNode = "together"
+	apartNode    = "apart"
+	manyNode     = "many"
+	largeNode    = "large"
+	homeNode     = "home"
+	fullNode     = "full"
+	keptNode     = "kept"
+)
+
+var nodes = []string{togetherNode, apartNode, manyNode, largeNode, homeNode, fullNode, keptNode}
+
+// rebuildLabel is a label of the node with the volume of a drained pod, and of one without room for
+// it.
+const rebuildLabel = "skew.example.com/rebuild"
+
+// newPools returns the free bytes of a node without volumes.
+func newPools(node string) []int64 {
+	if node == fullNode {
+		return modeldriver.GiB(10)
+	}
+	return modeldriver.GiB(60, 40)
+}
+
+// world is a control plane without scheduler, controllers and provisioner, which come and go.
+type world struct {
+	writer, reader *apiservertest.Server
+	// drivers is for those who use the writer, users for those who use the reader.
+	drivers, users *clustertest.Cluster
+	driver         *centraldriver.Driver
+}
+
+// newWorld creates what an administrator and kubelets create, if it is not there yet.
+func newWorld(tCtx ktesting.TContext, writer, reader *apiservertest.Server) *world {
+	tCtx.Helper()
+	w := (&world{writer: writer, reader: reader, driver: &centraldriver.Driver{Name: "skew.example.com", TopologyKey: "topology.skew.example.com/node"}}).in(tCtx)
+	list, err := w.drivers.Client().CoreV1().Nodes().List(tCtx, metav1.ListOptions{})
+	tCtx.ExpectNoError(err, "list nodes")
+	for _, node := range nodes {
+		w.driver.SetPools(node, newPools(node)...)
+		if len(list.Items) > 0 {
+			continue
+		}
+		labels := map[string]string{}
+		if node == homeNode || node == fullNode {
+			labels[rebuildLabel] = "true"
+		}
+		w.driver.CreateNode(w.drivers, node, labels)
+	}
+	w.createDriver()
+	return w
+}
+
+// createDriver creates the CSIDriver, in place of the one that there may be.
+func (w *world) createDriver() {
+	w.drivers.Helper()
+	err := w.drivers.Client().StorageV1().CSIDrivers().Delete(w.drivers, w.driver.Name, metav1.DeleteOptions{})
+	if !apierrors.IsNotFound(err) {
+		w.drivers.ExpectNoError(err, "delete CSIDriver")
+	}
+	w.driver.CreateDriver(w.drivers, new(true))
+}
+
+// in returns the world for a subtest.
+func (w *world) in(tCtx ktesting.TContext) *world {
+	tCtx.Helper()
+	in := *w
+	in.users = clustertest.Connect(tCtx, w.reader)
+	in.drivers = in.users
+	if w.writer != w.reader {
+		in.drivers = clustertest.Connect(tCtx, w.writer)
+	}
+	return &in
+}
+
+// objects returns the capacity objects of a class by their nodes, as the scheduler reads them.
+func (w *world) objects(ctx context.Context, class string) (map[string]storagev1.CSIStorageCapacity, error) {
+	list, err := w.users.Client().StorageV1().CSIStorageCapacities(w.driver.Namespace()).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	objects := map[string]storagev1.CSIStorageCapacity{}
+	for _, o := range list.Items {
+		if o.StorageClassName == class && o.NodeTopology != nil {
+			objects[o.NodeTopology.MatchLabels[w.driver.TopologyKey]] = o
+		}
+	}
+	return objects, nil
+}
+
+// claims returns the names of the claims of a class, and volumes those of its volumes.
+func (w *world) claims(ctx context.Context, class string) (claims, volumes []string, err error) {
+	list, err1 := w.users.Client().CoreV1().PersistentVolumeClaims(w.users.Namespace).List(ctx, metav1.ListOptions{})
+	pvs, err2 := w.users.Client().CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, nil, err
+	}
+	for _, claim := range list.Items {
+		if claim.Spec.StorageClassName != nil && *claim.Spec.StorageClassName == class {
+			claims = append(claims, claim.Name)
+		}
+	}
+	for _, pv := range pvs.Items {
+		if pv.Spec.StorageClassName == class {
+			volumes = append(volumes, pv.Name)
+		}
+	}
+	return claims, volumes, nil
+}
+
+// deletePod deletes a pod, if it is there, and waits until it is gone.
+func (w *world) deletePod(name string) {
+	w.users.Helper()
+	pods := w.users.Client().CoreV1().Pods(w.users.Namespace)
+	w.users.Eventually(func(ctx context.Context) error {
+		err := pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(err, fmt.Errorf("pod %s is there", name))
+	})
+}
+
+// clean removes a class and what is left of it. The controllers and the provisioner have to do
+// their part.
+func (w *world) clean(class string, pods ...string) {
+	w.users.Helper()
+	for _, pod := range pods {
+		w.deletePod(pod)
+	}
+	w.eventually(func(ctx context.Context) error {
+		claims, volumes, err := w.claims(ctx, class)
+		for _, claim := range claims {
+			err = errors.Join(err, w.users.Client().CoreV1().PersistentVolumeClaims(w.users.Namespace).Delete(ctx, claim, metav1.DeleteOptions{}))
+		}
+		if len(claims)+len(volumes) > 0 {
+			err = errors.Join(err, fmt.Errorf("claims %q and volumes %q are there", claims, volumes))
+		}
+		for _, node := range []string{togetherNode, apartNode, manyNode, largeNode, homeNode} {
+			if free := w.driver.Free(node); !slices.Equal(free, newPools(node)) {
+				err = errors.Join(err, fmt.Errorf("%d bytes are free on node %s, want %d", free, node, newPools(node)))
+			}
+		}
+		return err
+	})
+	err := w.drivers.Client().StorageV1().StorageClasses().Delete(w.drivers, class, metav1.DeleteOptions{})
+	w.drivers.ExpectNoError(err, "delete the class")
+	w.eventually(func(ctx context.Context) error {
+		objects, err := w.objects(ctx, class)
+		if len(objects) > 0 {
+			err = fmt.Errorf("%d CSIStorageCapacity objects of a class that is gone", len(objects))
+		}
+		return err
+	})
+}
+
+// patience is for how long something may take that several processes have to do on a busy machine.
+const patience = 2 * time.Minute
+
+// eventually is clustertest's with more patience.
+func (w *world) eventually(check func(ctx context.Context) error) {
+	w.users.Helper()
+	w.users.ExpectNoError(w.try(check))
+}
+
+// try waits until check returns nil, and returns its last error if that takes too long.
+func (w *world) try(check func(ctx context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(w.users, 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		last = check(w.users)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w; last: %w", err, last)
+	}
+	return nil
+}
+
+// nodeOf returns the node of a pod, "" if it has none.
+func (w *world) nodeOf(ctx context.Context, pod string) (string, error) {
+	got, err := w.users.Client().CoreV1().Pods(w.users.Namespace).Get(ctx, pod, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	return got.Spec.NodeName, nil
+}
+
+// selectedNode returns where a claim was sent last.
+func (w *world) selectedNode(claim string) string {
+	w.users.Helper()
+	return w.users.Claim(claim).Annotations["volume.kubernetes.io/selected-node"]
+}
+
+// eventsOf returns the number of events of a pod with a reason.
+func (w *world) eventsOf(ctx context.Context, pod, reason string) (int, error) {
+	list, err := w.users.Client().CoreV1().Events(w.users.Namespace).List(ctx, metav1.ListOptions{})
+	n := 0
+	for _, e := range list.Items {
+		if e.InvolvedObject.Kind == "Pod" && e.InvolvedObject.Name == pod && e.Reason == reason && e.Type == corev1.EventTypeNormal {
+			n++
+		}
+	}
+	return n, err
+}
