@@ -43,7 +43,7 @@ func connect(t *testing.T) *cluster {
 	} {
 		log := filepath.Join(os.Getenv("FAULTS_LOGS"), []string{"scheduler-1.log", "scheduler-2.log"}[i])
 		must(t, os.RemoveAll(log))
-		p, err := start(measure.Scheduler{Program: filepath.Join(c.components, "kube-scheduler"), Kubeconfig: kubeconfig, Policy: "InFlight", Elect: true, Log: log})
+		p, err := start(measure.Scheduler{Program: filepath.Join(c.components, "kube-scheduler"), Kubeconfig: kubeconfig, Policy: "InFlight", Elect: true, Log: log, Mark: os.Getenv("CLUSTER_MARK")})
 		must(t, err)
 		t.Cleanup(p.End)
 		c.schedulers, c.logs = append(c.schedulers, p), append(c.logs, log)
@@ -65,14 +65,28 @@ func (c *cluster) revive(t *testing.T) {
 	}
 }
 
+// lostLeases is how often a scheduler has lost its lease without being killed: then one of its requests
+// may come late.
+func (c *cluster) lostLeases(t *testing.T) int {
+	t.Helper()
+	return len(c.inLogs(t, `Leaderelection lost`))
+}
+
 // panics returns the lines about panics in the logs of the schedulers.
 func (c *cluster) panics(t *testing.T) []string {
 	t.Helper()
+	return c.inLogs(t, `panic:|Observed a panic|fatal error:`)
+}
+
+// inLogs returns the lines in the logs of the schedulers that match.
+func (c *cluster) inLogs(t *testing.T, pattern string) []string {
+	t.Helper()
+	line := regexp.MustCompile(`(?m)^.*(?:` + pattern + `).*$`)
 	var lines []string
 	for _, log := range c.logs {
 		text, err := os.ReadFile(log)
 		must(t, err)
-		lines = append(lines, regexp.MustCompile(`(?m)^.*(?:panic:|Observed a panic|fatal error:).*$`).FindAllString(string(text), -1)...)
+		lines = append(lines, line.FindAllString(string(text), -1)...)
 	}
 	return lines
 }

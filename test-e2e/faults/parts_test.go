@@ -21,9 +21,9 @@ type part struct {
 	kill func() error
 	// signal sends a signal to it.
 	signal func(syscall.Signal) error
-	// leads is whether a scheduler can lose its lease, and not know it, when the part stands
-	// still: then one request of it may come late.
-	leads bool
+	// count returns how many processes it has, and all is how many it has had at the start.
+	count func() (int, error)
+	all   int
 }
 
 // stand has a part stand still.
@@ -41,18 +41,24 @@ func (c *cluster) parts(t *testing.T) []part {
 	var all []part
 	for i, s := range c.schedulers {
 		all = append(all, part{
-			name: fmt.Sprintf("scheduler %d", i+1), kill: s.Crash, leads: true,
+			name: fmt.Sprintf("scheduler %d", i+1), kill: s.Crash,
 			signal: func(signal syscall.Signal) error { return s.Signal(signal) },
+			count:  func() (int, error) { return 1, s.Revive() },
 		})
 	}
 	for _, path := range []string{filepath.Join(c.components, "kube-apiserver"), os.Getenv("ETCD")} {
 		program, err := measure.OnHost(path, os.Getenv("CLUSTER_MARK"))
 		must(t, err)
-		all = append(all, part{name: filepath.Base(path), kill: program.Restart, signal: program.Signal, leads: true})
+		all = append(all, part{name: filepath.Base(path), kill: program.Restart, signal: program.Signal, count: program.Count})
 	}
 	for _, name := range []string{"csi-provisioner", "reference-driver"} {
 		program := measure.InContainers(name, os.Getenv("CLUSTER_GROUP"))
-		all = append(all, part{name: name, kill: func() error { return program.Signal(syscall.SIGKILL) }, signal: program.Signal})
+		all = append(all, part{name: name, kill: func() error { return program.Signal(syscall.SIGKILL) }, signal: program.Signal, count: program.Count})
+	}
+	for i := range all {
+		var err error
+		all[i].all, err = all[i].count()
+		must(t, err)
 	}
 	return all
 }
@@ -70,11 +76,23 @@ func (f fault) String() string {
 	return fmt.Sprintf("pause %s for %s", f.name, pause)
 }
 
-// inject does it, while pods come and go.
+// inject does it, while pods come and go, when the part runs on all nodes again.
 func (f fault) inject() error {
 	do := f.stand
 	if f.kills {
 		do = f.kill
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(time.Second) {
+		n, err := f.count()
+		if err != nil {
+			return fmt.Errorf("%s: %w", f, err)
+		}
+		if n == f.all {
+			break
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%s: %d of %d processes run %s after the last fault", f, n, f.all, patience)
+		}
 	}
 	if err := do(); err != nil {
 		return fmt.Errorf("%s: %w", f, err)

@@ -47,6 +47,12 @@ func (p Program) Signal(signal syscall.Signal) error {
 	return err
 }
 
+// Count returns how many processes it has.
+func (p Program) Count() (int, error) {
+	all, err := p.processes()
+	return len(all), err
+}
+
 // processes returns the numbers of its processes.
 func (p Program) processes() ([]int, error) {
 	links, err := filepath.Glob("/proc/[0-9]*/exe")
@@ -68,6 +74,9 @@ func (p Program) processes() ([]int, error) {
 	return all, nil
 }
 
+// restart is how long a program may take to end when it is killed.
+const restart = 30 * time.Second
+
 // Restart kills its one process, and starts it again with the same arguments, environment,
 // folder and logs, in the same namespaces.
 func (p Program) Restart() error {
@@ -88,8 +97,10 @@ func (p Program) Restart() error {
 		return err
 	}
 	// It has its ports until its last thread has ended, and its parent knows.
-	for syscall.Kill(all[0], 0) == nil {
-		time.Sleep(50 * time.Millisecond)
+	for end := time.Now().Add(restart); syscall.Kill(all[0], 0) == nil; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			return fmt.Errorf("%s has not ended %s after it was killed", p.Path, restart)
+		}
 	}
 	if err := again.Start(); err != nil {
 		return err
@@ -107,9 +118,13 @@ func (p Program) like(pid int) (*exec.Cmd, error) {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
+	first, err := firstOf(pid)
+	if err != nil {
+		return nil, err
+	}
 	list := func(b []byte) []string { return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00") }
 	cmd := exec.Command("nsenter", append([]string{
-		"--target=" + strconv.Itoa(eldest(pid)), "--mount", "--uts", "--ipc", "--net", "--pid", "--wd=" + dir, p.Path,
+		"--target=" + strconv.Itoa(first), "--mount", "--uts", "--ipc", "--net", "--pid", "--wd=" + dir, p.Path,
 	}, list(args)[1:]...)...)
 	cmd.Env = list(environ)
 	stdout, err1 := os.OpenFile(proc+"fd/1", os.O_APPEND|os.O_WRONLY, 0)
@@ -118,19 +133,28 @@ func (p Program) like(pid int) (*exec.Cmd, error) {
 	return cmd, errors.Join(err1, err2)
 }
 
-// eldest returns the first process in the namespaces of a process: its parent may end with it.
-func eldest(pid int) int {
-	namespace := func(pid int) string {
-		link, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
-		return link
+// firstOf returns the first process of the PID namespace of a process, which lives as long as that: the
+// parent may end with its child.
+func firstOf(pid int) (int, error) {
+	namespace, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
+	if err != nil {
+		return 0, err
 	}
-	for {
-		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		_, rest, _ := strings.Cut(string(status), "\nPPid:")
-		var parent int
-		if _, err := fmt.Sscan(rest, &parent); err != nil || parent == 0 || namespace(parent) != namespace(pid) {
-			return pid
+	links, err := filepath.Glob("/proc/[0-9]*/ns/pid")
+	if err != nil {
+		return 0, err
+	}
+	for _, link := range links {
+		dir := filepath.Dir(filepath.Dir(link))
+		if other, err := os.Readlink(link); err != nil || other != namespace {
+			continue
 		}
-		pid = parent
+		status, _ := os.ReadFile(filepath.Join(dir, "status"))
+		_, numbers, _ := strings.Cut(string(status), "\nNSpid:")
+		numbers, _, _ = strings.Cut(numbers, "\n")
+		if fields := strings.Fields(numbers); len(fields) > 0 && fields[len(fields)-1] == "1" {
+			return strconv.Atoi(filepath.Base(dir))
+		}
 	}
+	return 0, fmt.Errorf("no first process in the namespace of process %d", pid)
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -20,6 +21,8 @@ type Scheduler struct {
 	Elect bool
 	// Log is the file to which it writes.
 	Log string
+	// Mark is a variable by which it is ended with the cluster, "" if it need not be.
+	Mark string
 }
 
 // config is its configuration.
@@ -53,14 +56,21 @@ leaderElection:
 type Process struct {
 	scheduler Scheduler
 	dir       string
-	cmd       *exec.Cmd
-	ended     chan struct{}
+
+	mutex sync.Mutex // for what follows
+	cmd   *exec.Cmd
+	ended chan struct{}
 }
 
 // Start starts it, after the one that the cluster was started with has ended.
 func (s Scheduler) Start(components string) (*Process, error) {
 	before := Program{Path: filepath.Join(components, "kube-scheduler"), file: "environ"}
-	if err := before.Signal(syscall.SIGKILL); err == nil { // else there is none
+	if n, err := before.Count(); err != nil {
+		return nil, err
+	} else if n > 0 {
+		if err := before.Signal(syscall.SIGKILL); err != nil {
+			return nil, err
+		}
 		time.Sleep(time.Second)
 	}
 	return s.StartBeside()
@@ -95,6 +105,9 @@ func (p *Process) start() error {
 		args = append(args, "--feature-gates", "CSIStorageCapacityV2=true")
 	}
 	p.cmd = exec.Command(p.scheduler.Program, args...)
+	if p.scheduler.Mark != "" {
+		p.cmd.Env = append(os.Environ(), p.scheduler.Mark)
+	}
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	if err := p.cmd.Start(); err != nil {
 		return err
@@ -109,6 +122,12 @@ func (p *Process) start() error {
 
 // Revive starts it again if it has ended by itself, as one does that has lost its lease.
 func (p *Process) Revive() error {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.revive()
+}
+
+func (p *Process) revive() error {
 	select {
 	case <-p.ended:
 		return p.start()
@@ -117,17 +136,28 @@ func (p *Process) Revive() error {
 	}
 }
 
-// Signal sends a signal to it.
-func (p *Process) Signal(signal os.Signal) error { return p.cmd.Process.Signal(signal) }
+// Signal sends a signal to it, after it was started again if it has ended.
+func (p *Process) Signal(signal os.Signal) error {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if err := p.revive(); err != nil {
+		return err
+	}
+	return p.cmd.Process.Signal(signal)
+}
 
 // Crash kills it and starts it again.
 func (p *Process) Crash() error {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
 	p.kill()
 	return p.start()
 }
 
 // End kills it.
 func (p *Process) End() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
 	p.kill()
 	os.RemoveAll(p.dir)
 }

@@ -75,7 +75,7 @@ func (c *Cluster) Record(ctx context.Context) (*Timeline, error) {
 		AddFunc:    func(obj any) { tl.claim(obj.(*corev1.PersistentVolumeClaim), false) },
 		UpdateFunc: func(_, obj any) { tl.claim(obj.(*corev1.PersistentVolumeClaim), false) },
 		DeleteFunc: func(obj any) {
-			if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok {
+			if claim, ok := last(obj).(*corev1.PersistentVolumeClaim); ok {
 				tl.claim(claim, true)
 			}
 		},
@@ -86,7 +86,7 @@ func (c *Cluster) Record(ctx context.Context) (*Timeline, error) {
 		AddFunc:    func(obj any) { tl.pod(obj.(*corev1.Pod), false) },
 		UpdateFunc: func(_, obj any) { tl.pod(obj.(*corev1.Pod), false) },
 		DeleteFunc: func(obj any) {
-			if pod, ok := obj.(*corev1.Pod); ok {
+			if pod, ok := last(obj).(*corev1.Pod); ok {
 				tl.pod(pod, true)
 			}
 		},
@@ -99,6 +99,14 @@ func (c *Cluster) Record(ctx context.Context) (*Timeline, error) {
 	}
 	tl.reports.restart() // those that were there do not count
 	return tl, nil
+}
+
+// last returns the last state of an object that was deleted, maybe while nobody watched.
+func last(obj any) any {
+	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		return unknown.Obj
+	}
+	return obj
 }
 
 func (tl *Timeline) claim(claim *corev1.PersistentVolumeClaim, gone bool) {
@@ -117,6 +125,9 @@ func (tl *Timeline) claim(claim *corev1.PersistentVolumeClaim, gone bool) {
 	if node != "" {
 		tl.changes = append(tl.changes, change{now, node, 1})
 		tl.times(podOf(claim.Name)).decided = now
+		if before != "" && claim.Spec.VolumeName == "" {
+			tl.sentBack++ // while nobody watched
+		}
 	} else if !gone {
 		tl.sentBack++
 		tl.times(podOf(claim.Name)).decided = time.Time{}
@@ -131,6 +142,13 @@ func (tl *Timeline) pod(pod *corev1.Pod, gone bool) {
 		return
 	}
 	times := tl.times(pod.Name)
+	if times.uid != "" && times.uid != pod.UID {
+		if gone {
+			return
+		}
+		times = &podTimes{} // the next one of a StatefulSet
+		tl.pods[pod.Name] = times
+	}
 	if times.created.IsZero() {
 		times.created, times.uid = time.Now(), pod.UID
 	}
