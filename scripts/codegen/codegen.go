@@ -237,7 +237,8 @@ func (r *Run) CopyBack(ctx context.Context, s *run.Step) error {
 		err = r.tree.Git(ctx, append([]string{"restore", "--source=" + r.after, "--worktree", "--"}, paths...)...)
 	}
 	if err == nil && len(r.changed) > 0 {
-		s.AtEnd("%s\n%d files changed in %s; commit them (CONTRIBUTING.md says in which patch), then make export\n", r.stat, len(r.changed), r.tree.Dir)
+		// Now, because the next project may be refused.
+		s.Sayf("%s\n%d files changed in %s; commit them (CONTRIBUTING.md says in which patch), then make export", r.stat, len(r.changed), r.tree.Dir)
 	}
 	return err
 }
