@@ -76,7 +76,7 @@ func testOne(ctx context.Context, dir string, env []string, log io.Writer, tags 
 	err := run.Cmd{
 		Dir: dir, Env: append(Eager(), env...), Log: log, Name: "go", Args: append([]string{"test", NoVet, "-tags", tags, "-json"}, args...),
 	}.Stream(ctx, io.MultiWriter(log, &events))
-	if ctx.Err() != nil || err != nil && run.ExitCode(err) != 1 {
+	if err != nil && (ctx.Err() != nil || run.ExitCode(err) != 1) {
 		return TestResult{}, err
 	}
 	return ReadTestResult(&events)
