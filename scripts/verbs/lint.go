@@ -59,9 +59,10 @@ func (a *App) lintSeries(context.Context, *run.Step) error {
 	return a.overridesList(overrides.CheckList)
 }
 
-// files lists the files of ours that match patterns of git's, below the root. New ones count, ignored ones do not.
+// files lists the files of ours that match patterns of git's, below the root. New ones count, ignored ones do not. It
+// works without a repository, and in one that is another user's.
 func (a *App) files(ctx context.Context, patterns ...string) ([]string, error) {
-	return gitrepo.Open(a.WS.Root, nil).Lines(ctx, append([]string{"grep", "--untracked", "--files-with-matches", "-e", "", "--"}, patterns...)...)
+	return gitrepo.Open(a.WS.Root, nil).Lines(ctx, append([]string{"grep", "--no-index", "--exclude-standard", "--files-with-matches", "-e", "", "--"}, patterns...)...)
 }
 
 func (a *App) gofmt(ctx context.Context, s *run.Step) error {
