@@ -5,21 +5,18 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/apiservertest"
+	"capacityv2.internal/test-integration/centraldriver"
 	"capacityv2.internal/test-integration/clustertest"
 	"capacityv2.internal/test-integration/history"
 )
@@ -27,9 +24,8 @@ import (
 func TestMain(m *testing.M) { apiservertest.Main(m) }
 
 const (
-	class       = "central"
-	topologyKey = "topology.central.example.com/node"
-	nodes       = 100
+	class = "central"
+	nodes = 100
 	// places is how many volumes fit on a node, volumeSize what each takes, in GiB.
 	places, volumeSize = 2, 10
 	// limit is how long pods may take to get nodes. It is longer than the timeout of
@@ -103,16 +99,12 @@ type result struct {
 
 func run(b *testing.B, v variant) result {
 	c := clustertest.StartWith(ktesting.Init(b), clustertest.Options{GateOff: v.policy == "", Policy: v.policy})
-	d := newDriver()
-	for i := range nodes {
-		d.createNode(c, fmt.Sprintf("node-%d", i+1), places*volumeSize<<30)
-	}
-	createClass(c)
-	d.startProvisioner(c, v, c.RESTConfig())
+	d := createDriver(c, nodes, places*volumeSize<<30)
+	startProvisioner(c, d, v, c.RESTConfig())
 	record := startRecord(c)
 	record.waitForAll(c)
 	record.restart()
-	_, _, before := d.counts()
+	before := d.Calls()
 
 	start := time.Now()
 	for i := range nodes * places {
@@ -131,65 +123,56 @@ func run(b *testing.B, v variant) result {
 	if v.provisioner == "CSI_PROVISIONER" {
 		record.waitForConfirmations(c, placed)
 	}
-	volumes, failed, calls := d.counts()
-	r.failed, r.calls = failed, float64(calls-before)/float64(max(1, volumes))
-	r.writes, r.confirmed = record.evaluate(d, volumes)
+	created := d.Created()
+	r.failed, r.calls = d.Failed(), float64(d.Calls()-before)/float64(max(1, len(created)))
+	r.writes, r.confirmed = record.evaluate(created)
 	rules := history.Rules{Refusals: math.MaxInt}
 	if v.policy != "" && v.provisioner == "CSI_PROVISIONER" {
 		rules.Refusals = 0
 	}
-	history.Expect(b, "central", d.history.Operations(), rules)
+	history.Expect(b, "central", d.History.Operations(), rules)
 	return r
 }
 
-// createNode creates a node as a kubelet with the driver does, with so many bytes.
-func (d *driver) createNode(c *clustertest.Cluster, name string, bytes int64) {
+// createDriver creates nodes with so many bytes each, a driver on them, and its class.
+func createDriver(c *clustertest.Cluster, nodes int, bytes int64) *centraldriver.Driver {
 	c.Helper()
-	c.CreateNode(name, map[string]string{topologyKey: name})
-	_, err := c.Client().StorageV1().CSINodes().Create(c, &storagev1.CSINode{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: driverName, NodeID: name, TopologyKeys: []string{topologyKey}}}},
-	}, metav1.CreateOptions{})
-	c.ExpectNoError(err, "create CSINode")
-	d.free[name] = bytes
-	d.history.Begin(history.Operation{Node: name, Kind: history.Start, Pools: map[string]int64{onlyPool: bytes}})(history.OK, "")
+	d := &centraldriver.Driver{
+		Name: "central.example.com", TopologyKey: "topology.central.example.com/node", Maximum: true, History: &history.Recorder{},
+	}
+	for i := range nodes {
+		name := fmt.Sprintf("node-%d", i+1)
+		d.SetPools(name, bytes)
+		d.CreateNode(c, name, nil)
+	}
+	d.CreateDriver(c, nil)
+	d.CreateClass(c, class)
+	return d
 }
 
-func createClass(c *clustertest.Cluster) {
-	c.Helper()
-	_, err := c.Client().StorageV1().CSIDrivers().Create(c, &storagev1.CSIDriver{
-		ObjectMeta: metav1.ObjectMeta{Name: driverName}, Spec: storagev1.CSIDriverSpec{StorageCapacity: new(true), AttachRequired: new(false)},
-	}, metav1.CreateOptions{})
-	c.ExpectNoError(err, "create CSIDriver")
-	_, err = c.Client().StorageV1().StorageClasses().Create(c, &storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: driverName, VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
-	}, metav1.CreateOptions{})
-	c.ExpectNoError(err, "create the class")
-	_, err = c.Client().CoreV1().Namespaces().Create(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: class}}, metav1.CreateOptions{})
-	c.ExpectNoError(err, "create the namespace of the objects")
-}
-
-// startProvisioner starts the driver, and the provisioner beside it.
-func (d *driver) startProvisioner(c *clustertest.Cluster, v variant, server *rest.Config, more ...string) *apiservertest.Process {
+// startProvisioner starts the driver, and the provisioner beside it, which connects to server.
+func startProvisioner(
+	c *clustertest.Cluster, d *centraldriver.Driver, v variant, server *rest.Config, more ...string,
+) *apiservertest.Process {
 	c.Helper()
 	program := os.Getenv(v.provisioner)
 	if program == "" {
 		c.Fatalf("%s is not set; make test and make bench SUITE=chain set it", v.provisioner)
 	}
-	dir, err := os.MkdirTemp("", "central") // the path of c.TempDir is too long for a socket
-	c.ExpectNoError(err, "folder for the socket")
-	c.Cleanup(func() { os.RemoveAll(dir) })
-	socket := filepath.Join(dir, "csi.sock")
-	d.start(c, socket)
-	args := []string{
-		"--csi-address=" + socket, "--kubeconfig=" + apiservertest.Kubeconfig(c.TContext.TContext, server, ""), "--enable-capacity", "--capacity-ownerref-level=-1",
+	flags := []string{
+		"--kubeconfig=" + apiservertest.Kubeconfig(c.TContext.TContext, server, ""), "--timeout=1m",
 		fmt.Sprintf("--kube-api-capacity-qps=%d", v.qps), fmt.Sprintf("--kube-api-capacity-burst=%d", v.qps),
-		"--kube-api-qps=100", "--kube-api-burst=200", "--worker-threads=20", "--strict-topology", "--timeout=1m",
 	}
 	if v.provisioner == "CSI_PROVISIONER" {
-		args = append(args, "--capacity-confirmation")
+		flags = append(flags, "--capacity-confirmation")
 	}
-	return apiservertest.StartProcess(c.TContext.TContext, program, []string{"NAMESPACE=" + class}, append(args, more...)...)
+	return d.StartProvisioner(c, program, append(flags, more...)...)
+}
+
+// expectNoRefusals checks that no volume was sent where there is no room.
+func expectNoRefusals(t *testing.T, d *centraldriver.Driver) {
+	t.Helper()
+	history.Expect(t, "driver", d.History.Operations(), history.Rules{})
 }
 
 // median returns that of durations in seconds.

@@ -2,7 +2,9 @@ package central
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
+	"capacityv2.internal/test-integration/centraldriver"
 	"capacityv2.internal/test-integration/clustertest"
 )
 
@@ -20,16 +23,14 @@ var size = fmt.Sprintf("%dGi", volumeSize)
 
 // startFailing starts a control plane with some nodes, a driver that fails as prepare says, and the
 // provisioner that confirms.
-func startFailing(t *testing.T, nodes int, prepare func(*driver), flags ...string) (*clustertest.Cluster, *driver) {
+func startFailing(
+	t *testing.T, nodes int, prepare func(*centraldriver.Driver), flags ...string,
+) (*clustertest.Cluster, *centraldriver.Driver) {
 	t.Helper()
 	c := clustertest.Start(ktesting.Init(t))
-	d := newDriver()
-	for i := range nodes {
-		d.createNode(c, fmt.Sprintf("node-%d", i+1), places*volumeSize<<30)
-	}
-	createClass(c)
+	d := createDriver(c, nodes, places*volumeSize<<30)
 	prepare(d)
-	d.startProvisioner(c, variant{provisioner: "CSI_PROVISIONER", qps: 20}, c.RESTConfig(), flags...)
+	startProvisioner(c, d, variant{provisioner: "CSI_PROVISIONER", qps: 20}, c.RESTConfig(), flags...)
 	expectPools(c, nodes, places*volumeSize<<30)
 	return c, d
 }
@@ -38,7 +39,7 @@ func startFailing(t *testing.T, nodes int, prepare func(*driver), flags ...strin
 func expectPools(c *clustertest.Cluster, nodes int, bytes int64) {
 	c.Helper()
 	c.Eventually(func(ctx context.Context) error {
-		objects, err := c.Client().StorageV1().CSIStorageCapacities(class).List(ctx, metav1.ListOptions{})
+		objects, err := c.Client().StorageV1().CSIStorageCapacities(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -56,22 +57,29 @@ func expectPools(c *clustertest.Cluster, nodes int, bytes int64) {
 }
 
 // TestCreationsThatFail: a volume that the driver cannot create a thousand times takes its room
-// once, and what is free never is below zero.
+// once, and all the time.
 func TestCreationsThatFail(t *testing.T) {
 	const failures = 1000
-	c, d := startFailing(t, 1, func(d *driver) { d.failures = failures }, "--retry-interval-start=1ms", "--retry-interval-max=2ms")
+	var calls atomic.Int64
+	c, d := startFailing(t, 1, func(d *centraldriver.Driver) {
+		d.BeforeCreate = func(context.Context) error {
+			if calls.Add(1) <= failures {
+				return status.Error(codes.Internal, "the disk does not answer")
+			}
+			return nil
+		}
+	}, "--retry-interval-start=1ms", "--retry-interval-max=2ms")
 	c.CreatePod(clustertest.Pod{Name: "first", Class: class, Sizes: []string{size}})
 	watched, stop := context.WithCancel(c)
 	defer stop()
 	wrong := make(chan error, 1)
-	go func() { wrong <- watch(watched, c) }()
+	go func() { wrong <- watch(watched, c, func() bool { return calls.Load() <= failures }) }()
 	c.ExpectNode("first")
 	stop()
 	c.ExpectNoError(<-wrong)
-	if d.mutex.Lock(); d.failures > 0 {
-		t.Errorf("%d of %d creations have failed", failures-d.failures, failures)
+	if n := calls.Load(); n <= failures {
+		t.Errorf("%d creations have failed, want %d", n, failures)
 	}
-	d.mutex.Unlock()
 
 	expectPools(c, 1, volumeSize<<30)
 	c.CreatePod(clustertest.Pod{Name: "second", Class: class, Sizes: []string{size}})
@@ -80,29 +88,26 @@ func TestCreationsThatFail(t *testing.T) {
 	c.CreatePod(clustertest.Pod{Name: "third", Class: class, Sizes: []string{"1Gi"}})
 	c.ExpectNoRoom("third", 1)
 	expectNothingInFlight(c)
-	if _, failed, _ := d.counts(); failed > 0 {
-		t.Errorf("%d volumes were asked for where there was no room", failed)
-	}
+	expectNoRefusals(t, d)
 }
 
-// watch returns an error if an object shows less than nothing, or if more is in flight than there
-// is to create, until ctx ends.
-func watch(ctx context.Context, c *clustertest.Cluster) error {
-	var wrong error
+// watch returns an error if the volume is not in flight once while its creation fails, from its first
+// moment in flight on.
+func watch(ctx context.Context, c *clustertest.Cluster, fails func() bool) error {
+	wrong := errors.New("nothing was in flight while the creation failed")
+	began := false
 	_ = wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		objects, err := c.Client().StorageV1().CSIStorageCapacities(class).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return false, nil
+		bytes := c.InFlight(class)
+		switch {
+		case !fails():
+			return true, nil
+		case bytes == volumeSize<<30:
+			began, wrong = true, nil
+		case began || bytes != 0:
+			wrong = fmt.Errorf("%d bytes are in flight while the creation fails, want %d", bytes, volumeSize<<30)
+			return true, nil
 		}
-		for _, o := range objects.Items {
-			if o.Capacity != nil && o.Capacity.Sign() < 0 {
-				wrong = fmt.Errorf("%s has a capacity of %s", o.Name, o.Capacity)
-			}
-		}
-		if bytes := c.InFlight(class); bytes > volumeSize<<30 {
-			wrong = fmt.Errorf("%d bytes are in flight, want %d at most", bytes, volumeSize<<30)
-		}
-		return wrong != nil, nil
+		return false, nil
 	})
 	return wrong
 }
@@ -122,8 +127,11 @@ func expectNothingInFlight(c *clustertest.Cluster) {
 // that come at once, those run for which there is room, and no volume is asked for elsewhere.
 func TestCapacityCallsThatFail(t *testing.T) {
 	const nodes, pods = 3, 10
-	c, d := startFailing(t, nodes, func(d *driver) {
-		d.capacityFault = func(call int) error {
+	var calls atomic.Int64
+	c, d := startFailing(t, nodes, func(d *centraldriver.Driver) {
+		// The numbers are a second old when the provisioner gets them.
+		d.BeforeAnswer = func(context.Context) error {
+			call := calls.Add(1)
 			time.Sleep(time.Second)
 			if call%2 == 0 {
 				return status.Error(codes.Unavailable, "the storage does not answer")
@@ -144,7 +152,8 @@ func TestCapacityCallsThatFail(t *testing.T) {
 			c.ExpectNoRoom(name, nodes)
 		}
 	}
-	if volumes, failed, _ := d.counts(); volumes != nodes*places || failed > 0 {
-		t.Errorf("%d volumes were created, and %d asked for where there was no room, want %d and 0", volumes, failed, nodes*places)
+	if volumes := len(d.Created()); volumes != nodes*places {
+		t.Errorf("%d volumes were created, want %d", volumes, nodes*places)
 	}
+	expectNoRefusals(t, d)
 }

@@ -17,22 +17,22 @@ type point struct {
 
 func newPoint() *point { return &point{held: make(chan chan struct{})} }
 
-// pass waits while it is held up, and returns false if that has ended with the context.
-func (p *point) pass(ctx context.Context) bool {
+// pass waits while it is held up, and returns an error if that has ended with the context.
+func (p *point) pass(ctx context.Context) error {
 	if !p.holding.Load() {
-		return true
+		return nil
 	}
 	goOn := make(chan struct{})
 	select {
 	case p.held <- goOn:
 	case <-ctx.Done():
-		return false
+		return ctx.Err()
 	}
 	select {
 	case <-goOn:
-		return true
+		return nil
 	case <-ctx.Done():
-		return false
+		return ctx.Err()
 	}
 }
 

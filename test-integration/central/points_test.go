@@ -9,8 +9,8 @@ import (
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/apiservertest"
+	"capacityv2.internal/test-integration/centraldriver"
 	"capacityv2.internal/test-integration/clustertest"
-	"capacityv2.internal/test-integration/history"
 )
 
 // free is what the node of these tests has at first.
@@ -19,8 +19,9 @@ const free = 100 << 30
 // chain is a node with a driver, and the way of its provisioner to the API server.
 type chain struct {
 	*clustertest.Cluster
-	t      *testing.T
-	driver *driver
+	driver *centraldriver.Driver
+	// answers is where the answers of GetCapacity pass.
+	answers *point
 	*proxy
 	way         *rest.Config
 	provisioner *apiservertest.Process
@@ -29,9 +30,9 @@ type chain struct {
 // startChain starts a patched provisioner for one node, whose capacity is published.
 func startChain(t *testing.T, options clustertest.Options) *chain {
 	t.Helper()
-	c := &chain{t: t, Cluster: clustertest.StartWith(ktesting.Init(t), options), driver: newDriver()}
-	c.driver.createNode(c.Cluster, "node-1", free)
-	createClass(c.Cluster)
+	c := &chain{Cluster: clustertest.StartWith(ktesting.Init(t), options), answers: newPoint()}
+	c.driver = createDriver(c.Cluster, 1, free)
+	c.driver.BeforeAnswer = c.answers.pass
 	c.proxy, c.way = startProxy(c.Cluster)
 	c.start()
 	c.WaitForCapacity(free)
@@ -41,17 +42,12 @@ func startChain(t *testing.T, options clustertest.Options) *chain {
 
 func (c *chain) start() {
 	c.Helper()
-	c.provisioner = c.driver.startProvisioner(c.Cluster, variant{provisioner: "CSI_PROVISIONER", qps: 20}, c.way)
+	c.provisioner = startProvisioner(c.Cluster, c.driver, variant{provisioner: "CSI_PROVISIONER", qps: 20}, c.way)
 }
 
 func (c *chain) create(pod, size string) {
 	c.Helper()
 	c.CreatePod(clustertest.Pod{Name: pod, Class: class, Sizes: []string{size}})
-}
-
-func (c *chain) expectNoFailures() {
-	c.Helper()
-	history.Expect(c.t, "driver", c.driver.history.Operations(), history.Rules{})
 }
 
 // TestBeforeConfirmation: a volume was created, and the report that confirms it is not written yet. It
@@ -79,7 +75,7 @@ func TestBeforeConfirmation(t *testing.T) {
 				}
 				c.WaitForCapacity(free - 60<<30)
 				c.ExpectNoRoom("second", 1)
-				c.expectNoFailures()
+				expectNoRefusals(t, c.driver)
 			})
 		})
 	}
@@ -89,7 +85,7 @@ func TestBeforeConfirmation(t *testing.T) {
 // the answer is about to be written. What is written does not have that volume, and does not confirm it.
 func TestOldNumbers(t *testing.T) {
 	for name, pointOf := range map[string]func(*chain) *point{
-		"asked":   func(c *chain) *point { return c.driver.answers },
+		"asked":   func(c *chain) *point { return c.answers },
 		"written": func(c *chain) *point { return c.writes },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +110,7 @@ func TestOldNumbers(t *testing.T) {
 			close(goOn)
 			c.WaitForCapacity(free - 60<<30)
 			c.ExpectNoRoom("third", 1)
-			c.expectNoFailures()
+			expectNoRefusals(t, c.driver)
 		})
 	}
 }

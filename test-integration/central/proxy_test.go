@@ -45,7 +45,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/csistoragecapacities") {
 		// The server only notices the end of a program when it has read what that has sent.
 		body, err := io.ReadAll(r.Body)
-		if err != nil || !p.writes.pass(r.Context()) {
+		if err != nil || p.writes.pass(r.Context()) != nil {
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))

@@ -86,19 +86,17 @@ func (r *record) wait(c *clustertest.Cluster, count func() int, want int, what s
 	}
 }
 
-// evaluate returns the writes for each volume, and the median of the times from a volume
-// to the report that lists it.
-func (r *record) evaluate(d *driver, volumes int) (writes float64, confirmed string) {
+// evaluate returns the writes for each volume that was created, and the median of the times from a
+// volume to the report that lists it.
+func (r *record) evaluate(created map[string]time.Time) (writes float64, confirmed string) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
 	var times []time.Duration
 	for claim, at := range r.listed {
 		// As external-provisioner names volumes.
-		if created, ok := d.created[fmt.Sprintf("pvc-%s", claim)]; ok {
-			times = append(times, at.Sub(created))
+		if since, ok := created[fmt.Sprintf("pvc-%s", claim)]; ok {
+			times = append(times, at.Sub(since))
 		}
 	}
-	return float64(r.writes) / float64(max(1, volumes)), median(times)
+	return float64(r.writes) / float64(max(1, len(created))), median(times)
 }

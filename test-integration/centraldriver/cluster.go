@@ -59,7 +59,8 @@ func (d *Driver) CreateClass(c *clustertest.Cluster, name string) {
 // Namespace is that of the capacity objects.
 func (d *Driver) Namespace() string { return "provisioner" }
 
-// StartProvisioner starts the driver, and external-provisioner beside it. Both end with the test.
+// StartProvisioner starts the driver, and external-provisioner beside it. Both end with the test. The
+// flags win over its own.
 func (d *Driver) StartProvisioner(c *clustertest.Cluster, program string, flags ...string) *apiservertest.Process {
 	c.Helper()
 	dir, err := os.MkdirTemp("", "central") // the path of c.TempDir is too long for a socket

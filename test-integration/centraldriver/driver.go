@@ -3,13 +3,17 @@ package centraldriver
 import (
 	"context"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"capacityv2.internal/test-integration/history"
 )
 
 // Driver has pools on each node. A volume takes the smallest pool in which it fits, and counts
@@ -22,12 +26,19 @@ type Driver struct {
 	Name, TopologyKey string
 	// Maximum has GetCapacity say how large a volume can be. It leaves that out otherwise.
 	Maximum bool
+	// History gets the pools of each node, and each volume that is created, refused or deleted. It
+	// names pools "0", "1", in the order of SetPools. What BeforeCreate ends is not in it. It may be nil.
+	History *history.Recorder
+	// BeforeCreate and BeforeCapacity are called before CreateVolume and GetCapacity do anything.
+	// BeforeAnswer is called when the answer of GetCapacity is known and does not change any more. A call
+	// waits for them, and ends with their error. Several calls may be in one at once. Each may be nil.
+	BeforeCreate, BeforeCapacity, BeforeAnswer func(ctx context.Context) error
 
+	calls   atomic.Int64 // of GetCapacity
 	mutex   sync.Mutex
 	free    map[string][]int64 // by node, in bytes
 	volumes map[string]volume  // by name
 	failed  map[string]int     // by node
-	calls   int
 }
 
 type volume struct {
@@ -37,7 +48,8 @@ type volume struct {
 	created time.Time
 }
 
-// SetPools sets what is free on a node, in bytes, and forgets what has failed there.
+// SetPools sets what is free on a node, in bytes, and forgets what has failed there. With a
+// history, the node must not have volumes.
 func (d *Driver) SetPools(node string, free ...int64) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -46,6 +58,11 @@ func (d *Driver) SetPools(node string, free ...int64) {
 	}
 	d.free[node] = free
 	delete(d.failed, node)
+	pools := map[string]int64{}
+	for pool, bytes := range free {
+		pools[strconv.Itoa(pool)] = bytes
+	}
+	d.History.Begin(history.Operation{Node: node, Kind: history.Start, Pools: pools})(history.OK, "")
 }
 
 // Free returns what is free on a node, in bytes.
@@ -56,11 +73,7 @@ func (d *Driver) Free(node string) []int64 {
 }
 
 // Calls returns how often GetCapacity was called.
-func (d *Driver) Calls() int {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	return d.calls
-}
+func (d *Driver) Calls() int { return int(d.calls.Load()) }
 
 // Failed returns how many volumes were asked for where there was no room: on these nodes, or on
 // all.
@@ -116,11 +129,20 @@ func (d *Driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCa
 	return r, nil
 }
 
-func (d *Driver) GetCapacity(_ context.Context, r *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	d.calls++
-	free := slices.Clone(d.free[r.GetAccessibleTopology().GetSegments()[d.TopologyKey]])
+// call calls a hook of the driver, which may be nil.
+func call(ctx context.Context, hook func(context.Context) error) error {
+	if hook == nil {
+		return nil
+	}
+	return hook(ctx)
+}
+
+func (d *Driver) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
+	d.calls.Add(1)
+	if err := call(ctx, d.BeforeCapacity); err != nil {
+		return nil, err
+	}
+	free := d.Free(r.GetAccessibleTopology().GetSegments()[d.TopologyKey])
 	if len(free) == 0 {
 		free = []int64{0}
 	}
@@ -131,17 +153,24 @@ func (d *Driver) GetCapacity(_ context.Context, r *csi.GetCapacityRequest) (*csi
 	if d.Maximum {
 		response.MaximumVolumeSize = wrapperspb.Int64(slices.Max(free))
 	}
+	if err := call(ctx, d.BeforeAnswer); err != nil {
+		return nil, err
+	}
 	return response, nil
 }
 
-func (d *Driver) CreateVolume(_ context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
+func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+	if err := call(ctx, d.BeforeCreate); err != nil {
+		return nil, err
+	}
 	topologies := slices.Concat(r.GetAccessibilityRequirements().GetPreferred(), r.GetAccessibilityRequirements().GetRequisite())
 	if len(topologies) == 0 {
 		return nil, status.Error(codes.InvalidArgument, "no topology")
 	}
 	node, bytes := topologies[0].Segments[d.TopologyKey], r.GetCapacityRange().GetRequiredBytes()
+	end := d.History.Begin(history.Operation{Node: node, Kind: history.Create, Volume: r.Name, Bytes: bytes})
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
 	if _, ok := d.volumes[r.Name]; !ok {
 		free, best := d.free[node], -1
 		for pool := range free {
@@ -151,11 +180,13 @@ func (d *Driver) CreateVolume(_ context.Context, r *csi.CreateVolumeRequest) (*c
 		}
 		if best < 0 {
 			d.failed[node]++
+			end(history.Refused, "")
 			return nil, status.Errorf(codes.ResourceExhausted, "%d bytes are free on %s", free, node)
 		}
 		free[best] -= bytes
 		d.volumes[r.Name] = volume{node: node, pool: best, bytes: bytes, created: time.Now()}
 	}
+	end(history.OK, strconv.Itoa(d.volumes[r.Name].pool))
 	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
 		VolumeId: r.Name, CapacityBytes: bytes, AccessibleTopology: []*csi.Topology{{Segments: map[string]string{d.TopologyKey: node}}},
 	}}, nil
@@ -165,8 +196,10 @@ func (d *Driver) DeleteVolume(_ context.Context, r *csi.DeleteVolumeRequest) (*c
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	if v, ok := d.volumes[r.VolumeId]; ok {
+		end := d.History.Begin(history.Operation{Node: v.node, Kind: history.Delete, Volume: r.VolumeId})
 		d.free[v.node][v.pool] += v.bytes
 		delete(d.volumes, r.VolumeId)
+		end(history.OK, "")
 	}
 	return &csi.DeleteVolumeResponse{}, nil
 }
