@@ -27,7 +27,8 @@ func startFailing(
 	t *testing.T, nodes int, prepare func(*centraldriver.Driver), flags ...string,
 ) (*clustertest.Cluster, *centraldriver.Driver) {
 	t.Helper()
-	c := clustertest.Start(ktesting.Init(t))
+	// No timeout ends a reservation while the driver fails.
+	c := clustertest.StartWith(ktesting.Init(t), clustertest.Options{ReservationTimeout: 600})
 	d := createDriver(c, nodes, places*volumeSize<<30)
 	prepare(d)
 	startProvisioner(c, d, variant{provisioner: "CSI_PROVISIONER", qps: 20}, c.RESTConfig(), flags...)
@@ -74,12 +75,12 @@ func TestCreationsThatFail(t *testing.T) {
 	defer stop()
 	wrong := make(chan error, 1)
 	go func() { wrong <- watch(watched, c, func() bool { return calls.Load() <= failures }) }()
+	if err := wait.PollUntilContextTimeout(c, time.Second, limit, true, func(context.Context) (bool, error) { return calls.Load() > failures, nil }); err != nil {
+		c.Fatalf("%d creations have failed in %v, want %d", calls.Load(), limit, failures)
+	}
 	c.ExpectNode("first")
 	stop()
 	c.ExpectNoError(<-wrong)
-	if n := calls.Load(); n <= failures {
-		t.Errorf("%d creations have failed, want %d", n, failures)
-	}
 
 	expectPools(c, 1, volumeSize<<30)
 	c.CreatePod(clustertest.Pod{Name: "second", Class: class, Sizes: []string{size}})

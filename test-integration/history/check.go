@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/anishathalye/porcupine"
 )
@@ -53,10 +54,20 @@ func Expect(t testing.TB, name string, operations []Operation, rules Rules) {
 		dir = t.ArtifactDir()
 	}
 	began := time.Now()
-	if err := Check(dir, strings.ReplaceAll(t.Name(), "/", "-")+"-"+name, operations, rules); err != nil {
+	if err := Check(dir, fileName(t.Name()+"-"+name), operations, rules); err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
 	t.Logf("%s: checked the history of %d calls in %v", name, len(operations), time.Since(began).Round(time.Millisecond))
+}
+
+// fileName returns a name without what some systems do not take.
+func fileName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_') {
+			return r
+		}
+		return '-'
+	}, name)
 }
 
 // started leaves out what happened on a node before the first start of its driver that is known:

@@ -225,8 +225,8 @@ func (w *world) observeDrained(isReleased bool) string {
 	w.users.Cordon(homeNode)
 	w.deletePod(app)
 	w.release(claim, isReleased)
-	// The scheduler learns of the node and of the volume by different watches.
-	time.Sleep(500 * time.Millisecond)
+	// The scheduler learns of the node and of the volume by different watches, on a busy machine late.
+	time.Sleep(3 * time.Second)
 	w.users.CreatePod(clustertest.Pod{Name: app, Claims: []string{claim}, NodeSelector: map[string]string{rebuildLabel: "true"}})
 
 	result := ""
