@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"capacityv2.internal/test-e2e/measure"
+	"capacityv2.internal/test-integration/history"
 )
 
 const (
@@ -89,6 +90,12 @@ func TestFaults(t *testing.T) {
 	if late := c.lostLeases(t); r.Failed > late {
 		t.Errorf("%d volumes were asked for where there was no room, want %d at most: as often has a scheduler lost its lease", r.Failed, late)
 	}
+	operations, err := c.History(t.Context())
+	must(t, err)
+	if len(operations) == 0 {
+		t.Error("the drivers have no record of what they were asked for")
+	}
+	history.Expect(t, "history", operations, history.Rules{Refusals: c.lostLeases(t)})
 	if limit := longestWait.Seconds(); r.Wait > limit {
 		t.Errorf("a pod has waited for %.0f s beside room, want %.0f at most", r.Wait, limit)
 	}
