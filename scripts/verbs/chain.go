@@ -43,8 +43,8 @@ func (a *App) chain(ctx context.Context, o BenchOptions) error {
 	return a.onChain(ctx, "bench SUITE=chain", nil, func(st cluster.Status) error {
 		return a.do(ctx, "bench", run.Task{Name: "scenarios", Do: func(ctx context.Context, s *run.Step) error {
 			s.Sayf("writing %s", page)
-			env := []string{"KUBECONFIG=" + st.Kubeconfig, "COMPONENTS=" + st.Components, "CLUSTER_GROUP=" + st.Group, "CHAIN_LOGS=" + a.WS.Logs(), a.histories(),
-				"CHAIN_ONLY=" + only.String(), "CHAIN_RUNS=" + strconv.Itoa(o.Runs), "CHAIN_REPORT=" + page, "CHAIN_SECOND=" + second}
+			env := append(a.onChainEnv(st), "CHAIN_LOGS="+a.WS.Logs(),
+				"CHAIN_ONLY="+only.String(), "CHAIN_RUNS="+strconv.Itoa(o.Runs), "CHAIN_REPORT="+page, "CHAIN_SECOND="+second)
 			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, s.Out, "-count=1", "-timeout", "12h", "-v", "-run", "^TestChain$", "./chain")
 		}})
 	})
@@ -84,6 +84,11 @@ func (a *App) onChain(ctx context.Context, verb string, build []run.Task, do fun
 		return err
 	}
 	return do(st)
+}
+
+// onChainEnv is what tests on such a cluster find it by.
+func (a *App) onChainEnv(st cluster.Status) []string {
+	return []string{a.histories(), "KUBECONFIG=" + st.Kubeconfig, "COMPONENTS=" + st.Components, "CLUSTER_GROUP=" + st.Group}
 }
 
 // buildStockProvisioner builds external-provisioner as upstream does: with the modules

@@ -19,8 +19,8 @@ func (a *App) faults(ctx context.Context, seed int64) error {
 	return a.onChain(ctx, "nightly ONLY=faults", nil, func(st cluster.Status) error {
 		return a.do(ctx, "faults", run.Task{Name: "faults under load", Do: func(ctx context.Context, s *run.Step) error {
 			s.Sayf("the same faults again: make nightly ONLY=faults SEED=%d", seed)
-			env := []string{a.histories(), "KUBECONFIG=" + st.Kubeconfig, "COMPONENTS=" + st.Components, "CLUSTER_GROUP=" + st.Group, "CLUSTER_MARK=" + st.Mark, "ETCD=" + filepath.Join(a.WS.Bin(), "etcd"),
-				"FAULTS_LOGS=" + a.WS.Logs(), "FAULTS_SEED=" + strconv.FormatInt(seed, 10)}
+			env := append(a.onChainEnv(st), "CLUSTER_MARK="+st.Mark, "ETCD="+filepath.Join(a.WS.Bin(), "etcd"),
+				"FAULTS_LOGS="+a.WS.Logs(), "FAULTS_SEED="+strconv.FormatInt(seed, 10))
 			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, s.Out, "-count=1", "-timeout", "1h", "-v", "-run", "^TestFaults$", "./faults")
 		}})
 	})

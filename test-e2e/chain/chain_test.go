@@ -41,7 +41,7 @@ func TestChain(t *testing.T) {
 					r := run(t, s, v)
 					t.Logf("%+v", r.Result)
 					check(t, s, v, r.Result)
-					checkHistory(t, r.history, refusals(s, v))
+					history.Expect(t, "history", r.history, history.Rules{Refusals: refusals(s, v)})
 					report.add(s, v, r.Result)
 					report.write(t)
 				})

@@ -2,10 +2,8 @@ package chain
 
 import (
 	"math"
-	"testing"
 
 	"capacityv2.internal/test-e2e/measure"
-	"capacityv2.internal/test-integration/history"
 )
 
 // refusals is how many volumes may be sent to nodes that have no room. Without the feature, nobody
@@ -19,12 +17,4 @@ func refusals(s setting, v variant) int {
 		return len(s.Kill)
 	}
 	return len(s.Kill) + 1
-}
-
-func checkHistory(t *testing.T, operations []history.Operation, refusals int) {
-	t.Helper()
-	if len(operations) == 0 {
-		t.Error("the drivers have no record of what they were asked for")
-	}
-	history.Expect(t, "history", operations, history.Rules{Refusals: refusals})
 }

@@ -45,10 +45,13 @@ func Check(dir, name string, operations []Operation, rules Rules) error {
 	return errors.Join(err, keep(filepath.Join(dir, name), operations, m, info))
 }
 
-// Expect is [Check] in a test, which fails if the history is not legal. The files are in the folder $HISTORIES, or, if
+// Expect is [Check] in a test, which fails if the history is not legal, or if there is none. The files are in the folder $HISTORIES, or, if
 // that is not set, those that go test keeps with -artifacts.
 func Expect(t testing.TB, name string, operations []Operation, rules Rules) {
 	t.Helper()
+	if len(operations) == 0 {
+		t.Errorf("%s: there is no record of what drivers were asked for", name)
+	}
 	dir := os.Getenv("HISTORIES")
 	if dir == "" {
 		dir = t.ArtifactDir()
