@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // marked returns the living processes with the mark.
@@ -14,8 +15,7 @@ func marked(mark string) []process {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is right
 	var all []process
 	for _, file := range files {
-		environment, err := os.ReadFile(file)
-		if err != nil || !slices.Contains(strings.Split(string(environment), "\x00"), MarkVariable+"="+mark) {
+		if !slices.Contains(environment(filepath.Dir(file)), MarkVariable+"="+mark) {
 			continue // another one, or it has ended
 		}
 		var p process
@@ -25,6 +25,23 @@ func marked(mark string) []process {
 		}
 	}
 	return all
+}
+
+// environment returns the variables of the process at dir in /proc, none where it has ended. One that
+// begins with its program has no arguments yet, and then no variables, for a moment: it is asked again.
+func environment(dir string) []string {
+	began := false
+	for range 1000 {
+		variables, _ := os.ReadFile(filepath.Join(dir, "environ"))
+		_, err := os.Readlink(filepath.Join(dir, "exe"))
+		if len(variables) > 0 || began || err != nil { // no program: it ends, or is the kernel's
+			return strings.Split(string(variables), "\x00")
+		}
+		arguments, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		began = len(arguments) > 0
+		time.Sleep(time.Millisecond)
+	}
+	return nil
 }
 
 // holds reports whether the process has files and ports: a zombie has none.
