@@ -32,20 +32,18 @@ func TestChain(t *testing.T) {
 	must(t, err)
 	report := report{file: os.Getenv("CHAIN_REPORT"), results: map[string][]measure.Result{}}
 	for i := range runs {
-		for _, s := range settings {
-			for _, v := range s.variants() {
-				if !only.MatchString(key(s, v)) {
-					continue
-				}
-				t.Run(fmt.Sprintf("%s/%d", key(s, v), i+1), func(t *testing.T) {
-					r := run(t, s, v)
-					t.Logf("%+v", r.Result)
-					check(t, s, v, r.Result)
-					history.Expect(t, "history", r.history, history.Rules{Refusals: refusals(s, v)})
-					report.add(s, v, r.Result)
-					report.write(t)
-				})
+		for _, r := range rows() {
+			if !only.MatchString(key(r.setting, r.variant)) {
+				continue
 			}
+			t.Run(fmt.Sprintf("%s/%d", key(r.setting, r.variant), i+1), func(t *testing.T) {
+				o := run(t, r.setting, r.variant)
+				t.Logf("%+v", o.Result)
+				check(t, r.setting, r.variant, o.Result)
+				history.Expect(t, "history", o.history, history.Rules{Refusals: refusals(r.setting, r.variant)})
+				report.add(r.setting, r.variant, o.Result)
+				report.write(t)
+			})
 		}
 	}
 }

@@ -46,7 +46,7 @@ func connect(t *testing.T, s setting, v variant) *cluster {
 	c.nodes, err = c.Nodes(t.Context())
 	must(t, err)
 	must(t, c.KeepOneClass(t.Context()))
-	must(t, c.Configure(t.Context(), measure.Driver{Pools: s.Pools, CreateDelay: s.CreateDelay, Provisioner: v.provisioner}))
+	must(t, c.Configure(t.Context(), row{s, v}.driver()))
 	c.timeline, err = c.Record(t.Context())
 	must(t, err)
 	return &c

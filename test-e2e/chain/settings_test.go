@@ -78,6 +78,38 @@ type variant struct {
 
 func (v variant) scheduler() string { return cmp.Or(v.policy, "gate off") }
 
+// row is a line of the table.
+type row struct {
+	setting
+	variant
+}
+
+// driver is what the row needs on the nodes. A container that was killed waits longer each time, so
+// that where some are killed, all are new.
+func (r row) driver() measure.Driver {
+	fresh := slices.ContainsFunc(r.Kill, func(part string) bool { return part != "scheduler" })
+	return measure.Driver{Pools: r.Pools, CreateDelay: r.CreateDelay, Provisioner: r.provisioner, Fresh: fresh}
+}
+
+// rows are all lines in the order in which they are measured: those with the same driver follow one
+// another, since a new one costs as much time as a scenario.
+func rows() []row {
+	var groups [][]row
+	for _, s := range settings {
+		for _, v := range s.variants() {
+			r := row{s, v}
+			i := slices.IndexFunc(groups, func(g []row) bool {
+				return slices.Equal(g[0].Pools, r.Pools) && g[0].CreateDelay == r.CreateDelay && g[0].provisioner == r.provisioner
+			})
+			if i < 0 {
+				groups, i = append(groups, nil), len(groups)
+			}
+			groups[i] = append(groups[i], r)
+		}
+	}
+	return slices.Concat(groups...)
+}
+
 // variants are those with which the setting is measured. Provisioners without
 // confirmation matter where reports decide, and where a scheduler starts anew.
 func (s setting) variants() []variant {
