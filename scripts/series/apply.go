@@ -85,7 +85,7 @@ func Apply(ctx context.Context, repo gitrepo.Repo, dir string, s *run.Step) erro
 		return err
 	}
 	if applied {
-		s.Sayf("the %d patches are applied already", len(patches))
+		s.Sayf("patches that are applied already: %d", len(patches))
 		return CheckLock(ctx, repo, lock, patches)
 	}
 	// Am starts at the base, and ends there if it fails.
@@ -101,7 +101,7 @@ func Apply(ctx context.Context, repo gitrepo.Repo, dir string, s *run.Step) erro
 	if err := CheckLock(ctx, repo, lock, patches); err != nil {
 		return err
 	}
-	s.Sayf("%d patches applied", len(patches))
+	s.Sayf("patches applied: %d", len(patches))
 	return nil
 }
 
