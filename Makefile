@@ -35,7 +35,7 @@ help: ## List the verbs
 	@echo "  PATCH=REGEXP        prove, send: only these patches"
 	@echo "  ISSUE=N             send: the issue that they fix"
 	@echo "  EMBARGO_OVER=1      send: even what had to go through the security process first"
-	@echo "  SINCE=COMMIT        prove: only patches that are not those of a commit"
+	@echo "  SINCE=COMMIT        prove, verify: only what is not as in a commit that has passed"
 	@echo "  REPORT_ONLY=1       bench: write the report again from the last results"
 	@echo "  PROJECT=NAME        edit, rebase, send, codegen: a folder of patches/"
 	@echo "  BASE=v…             rebase: the base to move to, the argument of the verb"
@@ -105,7 +105,7 @@ e2e: ## Bring up a cluster, run the end-to-end tests on it, ours and upstream's,
 		$(if $(ALL),--all) $(if $(PROCS),--procs=$(PROCS)) $(if $(KEEP),--keep)
 
 verify: ## Round trip, tree lock, gates, each prefix, generated code
-	@$(CAPACITYV2) verify
+	@$(CAPACITYV2) verify $(if $(SINCE),--since='$(SINCE)')
 
 prove: ## Each patch is needed: without it, the test that it names fails
 	@$(CAPACITYV2) prove $(if $(PATCH),--patch='$(value PATCH)') $(if $(SINCE),--since='$(SINCE)')

@@ -50,7 +50,7 @@ func TestPrefixes(t *testing.T) {
 		err := run.NewReporter(&out, "verify", logs).Run(ctx, run.Task{Name: "prefixes", Do: func(ctx context.Context, s *run.Step) error {
 			rec, err := openRecord(ctx, record)
 			must(err)
-			return eachPrefix(ctx, repo, checker{dir: dir, record: rec}, s)
+			return eachPrefix(ctx, repo, checker{dir: dir, record: rec}, 0, s)
 		}})
 		return out.String(), err
 	}

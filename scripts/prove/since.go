@@ -7,14 +7,17 @@ import (
 	"regexp"
 	"slices"
 
+	"sigs.k8s.io/yaml"
+
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/run"
+	"capacityv2.internal/scripts/series"
 )
 
 var fullHash = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
 // earlier finds the commit to compare patches with, in origin if the clone lacks it: after a force push, CI names
-// one that no branch leads to. "" is to prove all, and note then says why: what CI has passed cannot be known.
+// one that no branch leads to. "" is to check all, and note then says why: what CI has passed cannot be known.
 func earlier(ctx context.Context, repo gitrepo.Repo, since string) (commit, note string, err error) {
 	if since == "" {
 		return "", "", nil
@@ -23,13 +26,45 @@ func earlier(ctx context.Context, repo gitrepo.Repo, since string) (commit, note
 		return commit, "", nil
 	}
 	if !fullHash.MatchString(since) {
-		return "", "", run.Refuse(fmt.Sprintf("SINCE=%s is no commit of this clone", since), "one that git knows, or a full hash, which is fetched", "make prove SINCE=HEAD~1")
+		return "", "", run.Refuse(fmt.Sprintf("SINCE=%s is no commit of this clone", since), "one that git knows, or a full hash, which is fetched", "SINCE=HEAD~1")
 	}
 	if repo.Git(ctx, "fetch", "--quiet", "--no-tags", "origin", since) != nil {
-		return "", fmt.Sprintf("commit %.12s is not in this clone, and cannot be fetched from origin: all patches are proven", since), ctx.Err()
+		return "", fmt.Sprintf("commit %.12s is not in this clone, and cannot be fetched from origin: nothing is left out", since), ctx.Err()
 	}
 	commit, err = repo.Rev(ctx, since+"^{commit}")
 	return commit, "", err
+}
+
+// verifiedAt returns how many of the first patches of Kubernetes a commit has, too, on the same base. Who has verified
+// it knows those prefixes, unless what checks them has changed since.
+func verifiedAt(ctx context.Context, repo gitrepo.Repo, commit, folder string) (int, error) {
+	file, err := filepath.Rel(repo.Dir, filepath.Join(folder, series.LockName))
+	if err != nil {
+		return 0, err
+	}
+	now, err := series.ReadLock(folder)
+	if err != nil {
+		return 0, err
+	}
+	changed, err := repo.Lines(ctx, "diff", "--name-only", commit, "--", "scripts/prove", "scripts/series", "scripts/toolchain", filepath.Join(filepath.Dir(file), "project.yaml"))
+	if err != nil || len(changed) > 0 {
+		return 0, err
+	}
+	text, err := repo.Output(ctx, "show", commit+":"+filepath.ToSlash(file))
+	if err != nil {
+		return 0, err
+	}
+	var before series.Lock
+	if err := yaml.Unmarshal([]byte(text), &before); err != nil {
+		return 0, fmt.Errorf("%s of commit %.12s: %w", file, commit, err)
+	}
+	n := 0
+	if before.BaseTree == now.BaseTree {
+		for n < min(len(before.Patches), len(now.Patches)) && before.Patches[n] == now.Patches[n] {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // changedPatches returns the names of the patches in a folder that a commit does not have there, under whatever name: a

@@ -62,8 +62,8 @@ func TestSince(t *testing.T) {
 		"not in a shallow clone":        {clone: []string{"--depth=1"}, since: first, changed: []string{"0002-c.patch"}},
 		"replaced by a force push":      {since: replaced, changed: []string{"0001-a.patch", "0002-c.patch"}},
 		"replaced, and a shallow clone": {clone: []string{"--depth=1"}, since: replaced, changed: []string{"0001-a.patch", "0002-c.patch"}},
-		"gone from origin":              {since: gone, note: "commit 012345678901 is not in this clone, and cannot be fetched from origin: all patches are proven"},
-		"gone, and no origin":           {clone: []string{"--origin=other"}, since: gone, note: "commit 012345678901 is not in this clone, and cannot be fetched from origin: all patches are proven"},
+		"gone from origin":              {since: gone, note: "commit 012345678901 is not in this clone, and cannot be fetched from origin: nothing is left out"},
+		"gone, and no origin":           {clone: []string{"--origin=other"}, since: gone, note: "commit 012345678901 is not in this clone, and cannot be fetched from origin: nothing is left out"},
 		"not asked for":                 {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,5 +88,50 @@ func TestSince(t *testing.T) {
 	}
 	if _, _, err := earlier(ctx, origin, "HEAD~l"); !run.IsRefusal(err) || !strings.Contains(err.Error(), "HEAD~l") {
 		t.Errorf("a name that git does not know: %v, want a refusal", err)
+	}
+}
+
+// TestVerifiedAt: what an earlier commit has verified counts up to the first patch that differs, and not at all on another
+// base or with other checks.
+func TestVerifiedAt(t *testing.T) {
+	two := "baseTree: b\npatches:\n- name: 0001-a.patch\n  sha256: a\n- name: 0002-b.patch\n  sha256: b\n"
+	for name, c := range map[string]struct {
+		file, content string
+		want          int
+	}{
+		"nothing":          {"README.md", "text", 2},
+		"a third patch":    {"patches/k/tree.lock", two + "- name: 0003-c.patch\n  sha256: c\n", 2},
+		"the second patch": {"patches/k/tree.lock", strings.Replace(two, "sha256: b", "sha256: c", 1), 1},
+		"the first patch":  {"patches/k/tree.lock", strings.Replace(two, "sha256: a", "sha256: c", 1), 0},
+		"none is left":     {"patches/k/tree.lock", "baseTree: b\n", 0},
+		"the base":         {"patches/k/tree.lock", strings.Replace(two, "baseTree: b", "baseTree: c", 1), 0},
+		"the project":      {"patches/k/project.yaml", "testArgs: [-short]", 0},
+		"the checks":       {"scripts/prove/prefixes.go", "package other", 0},
+		"the toolchain":    {"scripts/toolchain/toolchain.go", "package other", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			repo := gitrepo.Open(t.TempDir(), nil)
+			write := func(file, content string) {
+				t.Helper()
+				path := filepath.Join(repo.Dir, file)
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write("patches/k/tree.lock", two)
+			write("patches/k/project.yaml", "title: k")
+			write("scripts/prove/prefixes.go", "package prove")
+			write("scripts/toolchain/toolchain.go", "package toolchain")
+			if err := repo.GitAll(t.Context(), []string{"init", "--quiet"}, []string{"add", "--all"}, []string{"commit", "--quiet", "--message=x"}); err != nil {
+				t.Fatal(err)
+			}
+			write(c.file, c.content)
+			if got, err := verifiedAt(t.Context(), repo, "HEAD", filepath.Join(repo.Dir, "patches", "k")); got != c.want || err != nil {
+				t.Errorf("%d patches, error %v; want %d", got, err, c.want)
+			}
+		})
 	}
 }
