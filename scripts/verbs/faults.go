@@ -17,11 +17,16 @@ import (
 func (a *App) faults(ctx context.Context, seed int64) error {
 	seed = cmp.Or(seed, time.Now().UnixNano())
 	return a.onChain(ctx, "nightly ONLY=faults", nil, func(st cluster.Status) error {
+		scrapes, picture := filepath.Join(a.WS.Logs(), "scrapes"), filepath.Join(a.WS.Logs(), "dashboard.svg")
 		return a.do(ctx, "faults", run.Task{Name: "faults under load", Do: func(ctx context.Context, s *run.Step) error {
 			s.Sayf("the same faults again: make nightly ONLY=faults SEED=%d", seed)
 			env := append(a.onChainEnv(st), "CLUSTER_MARK="+st.Mark, "ETCD="+filepath.Join(a.WS.Bin(), "etcd"),
-				"FAULTS_LOGS="+a.WS.Logs(), "FAULTS_SEED="+strconv.FormatInt(seed, 10))
+				"FAULTS_LOGS="+a.WS.Logs(), "FAULTS_SCRAPES="+scrapes, "FAULTS_SEED="+strconv.FormatInt(seed, 10))
 			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, s.Out, "-count=1", "-timeout", "1h", "-v", "-run", "^TestFaults$", "./faults")
+		}}, run.Task{Name: "draw the dashboard", Do: func(ctx context.Context, s *run.Step) error {
+			s.Sayf("as it was meanwhile: %s", picture)
+			return run.Cmd{Name: "go", Args: []string{"run", ".", "-draw", picture, filepath.Join(a.WS.Root, "docs", "monitoring"), scrapes},
+				Dir: filepath.Join(a.WS.Root, "test-integration", "promcheck"), Env: []string{"GOWORK=off"}, Log: s.Log}.Run(ctx)
 		}})
 	})
 }

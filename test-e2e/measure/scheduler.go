@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -21,6 +22,8 @@ type Scheduler struct {
 	Elect bool
 	// Log is the file to which it writes.
 	Log string
+	// Metrics is whether everybody on this machine may read its metrics.
+	Metrics bool
 	// Mark is a variable by which it is ended with the cluster, "" if it need not be.
 	Mark string
 }
@@ -56,6 +59,7 @@ leaderElection:
 type Process struct {
 	scheduler Scheduler
 	dir       string
+	port      int // of its metrics, or 0
 
 	mutex sync.Mutex // for what follows
 	cmd   *exec.Cmd
@@ -83,7 +87,12 @@ func (s Scheduler) StartBeside() (*Process, error) {
 		return nil, err
 	}
 	p := &Process{scheduler: s, dir: dir}
-	err = os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(s.config()), 0o600)
+	if s.Metrics {
+		p.port, err = freePort()
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(s.config()), 0o600)
+	}
 	if err == nil {
 		err = p.start()
 	}
@@ -100,7 +109,8 @@ func (p *Process) start() error {
 		return err
 	}
 	defer log.Close()
-	args := []string{"--config", filepath.Join(p.dir, "config.yaml"), "--secure-port", "0", "--v", "4"}
+	args := []string{"--config", filepath.Join(p.dir, "config.yaml"), "--v", "4", "--secure-port", strconv.Itoa(p.port),
+		"--bind-address", "127.0.0.1", "--cert-dir", p.dir, "--authorization-always-allow-paths", "/metrics"}
 	if p.scheduler.Policy != "" {
 		args = append(args, "--feature-gates", "CSIStorageCapacityV2=true")
 	}

@@ -3,6 +3,7 @@ package driverguide
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -74,6 +75,7 @@ func TestMonitoring(t *testing.T) {
 	if err := s.check(monitoring); err != nil {
 		t.Error(err)
 	}
+	s.expectPicture()
 	for _, mistake := range []struct{ file, right, wrong, want string }{
 		{"rules.yaml", "scheduler_volume_released_volumes", "scheduler_volume_released_volume", "rule VolumesReleased: no component has scheduler_volume_released_volume"},
 		{"rules.yaml", `reason="expired"`, `reason="late"`, "no component has"},
@@ -92,18 +94,18 @@ func TestMonitoring(t *testing.T) {
 type scrapes struct {
 	guide
 	dir         string
-	moments     int
+	seconds     int
 	provisioner string // where it listens
 }
 
 // scrape adds a moment.
 func (s *scrapes) scrape() {
 	s.Helper()
-	s.moments++
+	s.seconds += 30
 	for job, read := range map[string]func() (string, error){"kube-scheduler": schedulerMetrics, "csi-provisioner": s.provisionerMetrics} {
 		text, err := read()
 		s.ExpectNoError(err, "metrics of "+job)
-		s.ExpectNoError(os.WriteFile(filepath.Join(s.dir, fmt.Sprintf("%d-%s.txt", s.moments, job)), []byte(text), 0o600))
+		s.ExpectNoError(os.WriteFile(filepath.Join(s.dir, fmt.Sprintf("%d-%s.txt", s.seconds, job)), []byte(text), 0o600))
 	}
 }
 
@@ -143,13 +145,43 @@ func (s *scrapes) provisionerMetrics() (string, error) {
 	return string(text), err
 }
 
+// expectPicture draws the dashboard, and expects that the picture of operations.md shows the same panels.
+func (s *scrapes) expectPicture() {
+	s.Helper()
+	picture := filepath.Join(s.TempDir(), "dashboard.svg")
+	s.ExpectNoError(s.check(monitoring, "-draw", picture))
+	for _, file := range []string{picture, "../../docs/images/dashboard.svg"} {
+		svg, err := os.ReadFile(file)
+		s.ExpectNoError(err)
+		for _, title := range s.panels() {
+			if !bytes.Contains(svg, []byte(">"+title+"<")) {
+				s.Errorf("%s has no panel %q; make nightly ONLY=faults draws it anew, in _work/logs/dashboard.svg", file, title)
+			}
+		}
+	}
+}
+
+// panels are the titles of the dashboard's.
+func (s *scrapes) panels() []string {
+	s.Helper()
+	text, err := os.ReadFile(filepath.Join(monitoring, "dashboard.json"))
+	s.ExpectNoError(err)
+	var dashboard struct{ Panels []struct{ Title string } }
+	s.ExpectNoError(json.Unmarshal(text, &dashboard))
+	var titles []string
+	for _, p := range dashboard.Panels {
+		titles = append(titles, p.Title)
+	}
+	return titles
+}
+
 // check runs promcheck, which is a module of its own.
-func (s *scrapes) check(folder string) error {
+func (s *scrapes) check(folder string, flags ...string) error {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(s, "go", "run", ".", folder, s.dir)
+	cmd := exec.CommandContext(s, "go", append(append([]string{"run", "."}, flags...), folder, s.dir)...)
 	cmd.Dir = "../promcheck"
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {

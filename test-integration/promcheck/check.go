@@ -20,7 +20,7 @@ func check(folder, scrapes string) error {
 	if err != nil {
 		return err
 	}
-	d, now, err := readScrapes(scrapes)
+	d, _, now, err := readScrapes(scrapes)
 	if err != nil {
 		return err
 	}

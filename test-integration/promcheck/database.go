@@ -21,9 +21,6 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// scrapeInterval is the time between two moments.
-const scrapeInterval = 30 * time.Second
-
 var (
 	promqlParser = parser.NewParser(parser.Options{})
 	engine       = promql.NewEngine(promql.EngineOpts{
@@ -54,12 +51,9 @@ func (d database) selected(matchers ...*labels.Matcher) []*promql.Series {
 	return found
 }
 
-// query evaluates an expression.
+// query evaluates an expression at a moment.
 func (d database) query(expr string, at time.Time) (promql.Vector, error) {
-	querier := &storage.MockQuerier{SelectMockFunction: func(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
-		return &seriesSet{rest: d.selected(matchers...)}
-	}}
-	query, err := engine.NewInstantQuery(context.Background(), &storage.MockQueryable{MockQuerier: querier}, nil, expr, at)
+	query, err := engine.NewInstantQuery(context.Background(), d.queryable(), nil, expr, at)
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +64,32 @@ func (d database) query(expr string, at time.Time) (promql.Vector, error) {
 	}
 	vector, err := result.Vector()
 	return slices.Clone(vector), err
+}
+
+// step is the time between two points of a range.
+const step = 2 * time.Second
+
+// queryRange evaluates an expression at each step. What a component said counts for a few steps: it may
+// have been killed.
+func (d database) queryRange(expr string, from, to time.Time) (promql.Matrix, error) {
+	options := promql.NewPrometheusQueryOpts(false, 7*time.Second)
+	query, err := engine.NewRangeQuery(context.Background(), d.queryable(), options, expr, from, to, step)
+	if err != nil {
+		return nil, err
+	}
+	result := query.Exec(context.Background())
+	if result.Err != nil {
+		return nil, result.Err
+	}
+	return result.Matrix()
+}
+
+func (d database) queryable() storage.Queryable {
+	return &storage.MockQueryable{MockQuerier: &storage.MockQuerier{
+		SelectMockFunction: func(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+			return &seriesSet{rest: d.selected(matchers...)}
+		},
+	}}
 }
 
 // seriesSet goes through series.
@@ -90,41 +110,45 @@ func (s *seriesSet) At() storage.Series                { return promql.NewStorag
 func (s *seriesSet) Err() error                        { return nil }
 func (s *seriesSet) Warnings() annotations.Annotations { return nil }
 
-// readScrapes returns all samples of a folder, and the last moment. As Prometheus does, it adds
-// the job to the labels.
-func readScrapes(dir string) (database, time.Time, error) {
-	type scrape struct {
-		file, job string
-		at        time.Time
-	}
+// scrape is a file of metrics.
+type scrape struct {
+	file, job, instance string
+	at                  time.Time
+}
+
+// readScrapes returns all samples of a folder, and the first and the last moment. As Prometheus does,
+// it adds job and instance to the labels.
+func readScrapes(dir string) (d database, first, last time.Time, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
 	if err != nil {
-		return nil, time.Time{}, err
+		return nil, first, last, err
 	}
 	var scrapes []scrape
 	for _, file := range files {
-		moment, job, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".txt"), "-")
-		n, err := strconv.Atoi(moment)
+		seconds, of, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".txt"), "-")
+		n, err := strconv.ParseInt(seconds, 10, 64)
 		if err != nil {
-			return nil, time.Time{}, fmt.Errorf("%s: want a name as 1-kube-scheduler.txt: %w", file, err)
+			return nil, first, last, fmt.Errorf("%s: want a name as 30-kube-scheduler.txt: %w", file, err)
 		}
-		scrapes = append(scrapes, scrape{file: file, job: job, at: time.Unix(0, 0).Add(time.Duration(n) * scrapeInterval)})
+		s := scrape{file: file, at: time.Unix(n, 0)}
+		s.job, s.instance, _ = strings.Cut(of, "@")
+		scrapes = append(scrapes, s)
 	}
 	if len(scrapes) == 0 {
-		return nil, time.Time{}, fmt.Errorf("no *.txt in %s", dir)
+		return nil, first, last, fmt.Errorf("no *.txt in %s", dir)
 	}
-	slices.SortFunc(scrapes, func(a, b scrape) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.job, b.job)) })
-	d := database{}
+	slices.SortFunc(scrapes, func(a, b scrape) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.file, b.file)) })
+	d = database{}
 	for _, s := range scrapes {
-		if err := d.read(s.file, s.job, s.at); err != nil {
-			return nil, time.Time{}, fmt.Errorf("%s: %w", s.file, err)
+		if err := d.read(s); err != nil {
+			return nil, first, last, fmt.Errorf("%s: %w", s.file, err)
 		}
 	}
-	return d, scrapes[len(scrapes)-1].at, nil
+	return d, scrapes[0].at, scrapes[len(scrapes)-1].at, nil
 }
 
-func (d database) read(file, job string, at time.Time) error {
-	text, err := os.ReadFile(file)
+func (d database) read(s scrape) error {
+	text, err := os.ReadFile(s.file)
 	if err != nil {
 		return err
 	}
@@ -143,6 +167,6 @@ func (d database) read(file, job string, at time.Time) error {
 		var metric labels.Labels
 		p.Labels(&metric)
 		_, _, value := p.Series()
-		d.add(labels.NewBuilder(metric).Set("job", job).Labels(), at, value)
+		d.add(labels.NewBuilder(metric).Set("job", s.job).Set("instance", s.instance).Labels(), s.at, value)
 	}
 }

@@ -1,10 +1,13 @@
 // Promcheck checks the Prometheus rules and the Grafana dashboard of a folder: the rules as
-// promtool does, with their tests, and all queries against metrics of real components.
+// promtool does, with their tests, and all queries against metrics of real components. Or it
+// draws the dashboard.
 //
 //	promcheck FOLDER SCRAPES
+//	promcheck -draw PICTURE.svg FOLDER SCRAPES
 //
-// SCRAPES is a folder with a file MOMENT-JOB.txt for each time that a component was asked for its
-// metrics. Moments are numbers, and half a minute apart for the queries.
+// SCRAPES is a folder with a file SECONDS-JOB.txt, or SECONDS-JOB@INSTANCE.txt, for each time that a
+// component was asked for its metrics. The queries of a check take half a minute between two times,
+// those of a picture look at twenty seconds.
 //
 // It is a Go module of its own, outside go.work: Prometheus requires later versions of modules
 // with which the tests of components would not run what the components run. It uses only the
@@ -12,16 +15,27 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 )
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: promcheck FOLDER SCRAPES")
+	picture := flag.String("draw", "", "write a picture of the dashboard to this file, and check nothing")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: promcheck [-draw PICTURE.svg] FOLDER SCRAPES")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() != 2 {
+		flag.Usage()
 		os.Exit(2)
 	}
-	if err := check(os.Args[1], os.Args[2]); err != nil {
+	do := check
+	if *picture != "" {
+		do = func(folder, scrapes string) error { return drawDashboard(folder, scrapes, *picture) }
+	}
+	if err := do(flag.Arg(0), flag.Arg(1)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -38,31 +38,47 @@ func ruleQueries(groups *rulefmt.RuleGroups) []query {
 }
 
 // dashboard is what promcheck reads of one.
-type dashboard struct {
-	Panels []struct {
-		Type, Title string
-		Targets     []struct{ Expr, LegendFormat string }
-	}
+type dashboard struct{ Panels []panel }
+
+// panel is a graph, or a row: a title above others. Its position is in 24 columns.
+type panel struct {
+	Type, Title string
+	GridPos     struct{ X, Y, W, H int }
+	FieldConfig struct{ Defaults struct{ Unit string } }
+	Targets     []struct{ Expr, LegendFormat string }
+}
+
+// expr is that of a query, which looks back as far as rate says.
+func (p panel) expr(target int, rate string) string {
+	return strings.ReplaceAll(p.Targets[target].Expr, "$__rate_interval", rate)
 }
 
 var legendLabel = regexp.MustCompile(`{{\s*(\w+)\s*}}`)
 
-func dashboardQueries(file string) ([]query, error) {
+func readDashboard(file string) (dashboard, error) {
+	var d dashboard
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return nil, err
+		return d, err
 	}
-	var d dashboard
 	if err := json.Unmarshal(b, &d); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Base(file), err)
+		return d, fmt.Errorf("%s: %w", filepath.Base(file), err)
+	}
+	return d, nil
+}
+
+func dashboardQueries(file string) ([]query, error) {
+	d, err := readDashboard(file)
+	if err != nil {
+		return nil, err
 	}
 	var all []query
 	for _, panel := range d.Panels {
 		if panel.Type != "row" && len(panel.Targets) == 0 {
 			return nil, fmt.Errorf("%s: panel %q has no query", filepath.Base(file), panel.Title)
 		}
-		for _, target := range panel.Targets {
-			q := query{where: "panel " + panel.Title, expr: strings.ReplaceAll(target.Expr, "$__rate_interval", "5m")}
+		for i, target := range panel.Targets {
+			q := query{where: "panel " + panel.Title, expr: panel.expr(i, "5m")}
 			for _, m := range legendLabel.FindAllStringSubmatch(target.LegendFormat, -1) {
 				q.labels = append(q.labels, m[1])
 			}
