@@ -96,12 +96,15 @@ func refusals(operations []Operation) int {
 	return len(refused)
 }
 
-// events returns the operations for the checker. Those whose end nobody saw may have an effect
-// until the last one, or until the driver starts again. Those of which it is known have it at
-// that moment. Each is in a line of the picture in
-// which nothing else goes on.
+// events returns the operations for the checker, in the order of started. Those whose end nobody saw may have
+// an effect until the last one, or until the driver starts again. Those of which it is known have it at
+// that moment. Each is in a line of the picture in which nothing else goes on. Their times count from the first one,
+// so that a clock that is set meanwhile changes nothing where all were recorded in one process.
 func events(operations []Operation) []porcupine.Operation {
-	var last time.Time
+	var first, last time.Time
+	if len(operations) > 0 {
+		first = operations[0].Call
+	}
 	for _, o := range operations {
 		last = slices.MaxFunc([]time.Time{last, o.Call, o.Return}, time.Time.Compare)
 	}
@@ -124,7 +127,7 @@ func events(operations []Operation) []porcupine.Operation {
 			lines = append(lines, end)
 		}
 		lines[line], busy[o.Node] = end, lines
-		all = append(all, porcupine.Operation{ClientId: line, Input: o, Call: begin.UnixNano(), Return: end.UnixNano()})
+		all = append(all, porcupine.Operation{ClientId: line, Input: o, Call: int64(begin.Sub(first)), Return: int64(end.Sub(first))})
 	}
 	return all
 }

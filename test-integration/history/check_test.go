@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 // begin is when the histories of these tests begin.
@@ -146,6 +147,21 @@ func TestCheck(t *testing.T) {
 			history: []Operation{start(0, one, nil), create("v", 60, 2, 3, "a"), start(4, one, nil)},
 			wrong:   "start with 1 pools and 0 volumes",
 		},
+		"overfull at the start": {
+			history: []Operation{start(0, one, map[string]Place{"v": {"a", 60}, "w": {"a", 60}}), create("v", 60, 2, 3, "a")},
+			wrong:   "start with 1 pools and 2 volumes, more than fit: a: -20 bytes free",
+		},
+		"full at the start": {
+			history: []Operation{start(0, one, map[string]Place{"v": {"a", 60}, "w": {"a", 40}}), refused("x", 1, 2, 3)}, refusals: 1,
+		},
+		"in no pool at the start": {
+			history: []Operation{start(0, one, map[string]Place{"v": {"b", 60}}), create("v", 60, 2, 3, "")},
+			wrong:   "b: -60 bytes free",
+		},
+		"overfull when started again": {
+			history: []Operation{start(0, one, nil), create("v", 60, 2, 3, "a"), start(4, map[string]int64{"a": 50}, map[string]Place{"v": {"a", 60}})},
+			wrong:   "start with 1 pools and 1 volumes, more than fit: a: -10 bytes free",
+		},
 		"lost return after the next start": {
 			history: []Operation{start(0, one, nil), lost(Create, "v", 60, 2), start(4, one, nil), refused("w", 60, 6, 7)}, refusals: 1,
 			wrong: "create w of 60 bytes: refused",
@@ -220,4 +236,37 @@ func TestRecorder(t *testing.T) {
 	if len(got) != 2 || got[0].String() != "create w of 2 bytes: refused" || got[1].String() != "create v of 1 bytes: pool a" || got[1].Call.After(got[0].Call) || got[1].Return.Before(got[0].Return) {
 		t.Errorf("got %v", got)
 	}
+}
+
+// TestClockThatIsSet: the wall clock goes back an hour between two calls that were recorded in one process.
+func TestClockThatIsSet(t *testing.T) {
+	r := &Recorder{}
+	record := func(o Operation, pool string) {
+		o.Node = "n"
+		r.Begin(o)(OK, pool)
+		time.Sleep(time.Millisecond)
+	}
+	record(Operation{Kind: Start, Pools: map[string]int64{"a": 100}}, "")
+	record(Operation{Kind: Create, Volume: "v", Bytes: 60}, "a")
+	record(Operation{Kind: Delete, Volume: "v"}, "")
+	record(Operation{Kind: Create, Volume: "w", Bytes: 60}, "a")
+	history := r.Operations()
+	set(&history[1].Return, -time.Hour)
+	for i := range history[2:] {
+		set(&history[2+i].Call, -time.Hour)
+		set(&history[2+i].Return, -time.Hour)
+	}
+	if !history[1].Return.After(history[1].Call) || history[1].Return.Round(0).After(history[1].Call.Round(0)) {
+		t.Fatalf("%v to %v is no call during which the clock was set back", history[1].Call, history[1].Return)
+	}
+	if err := Check(t.TempDir(), "history", history, Rules{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// set changes the wall clock of a time, in whole seconds, and leaves its monotonic clock. Nothing in package time
+// does that. The seconds are 33 bits of the first word, before 30 bits of nanoseconds.
+func set(t *time.Time, by time.Duration) {
+	wall := (*uint64)(unsafe.Pointer(t))
+	*wall += uint64(by/time.Second) << 30
 }

@@ -112,17 +112,35 @@ func (s state) next(o Operation, mayRefuse bool) []state {
 	return states
 }
 
-// start returns what a driver has that begins. One that begins again has what it had.
+// start returns what a driver has that begins, none if a pool has more volumes than fit. One that begins
+// again has what it had.
 func (s state) start(o Operation) []state {
-	next := state{maps.Clone(o.Pools), map[string]Place{}}
-	maps.Copy(next.volumes, o.Volumes)
-	for _, place := range o.Volumes {
-		next.free[place.Pool] -= place.Bytes
-	}
-	if s.free != nil && !maps.Equal(s.volumes, next.volumes) {
+	next := begun(o)
+	if next.overfull() || s.free != nil && !maps.Equal(s.volumes, next.volumes) {
 		return nil
 	}
 	return []state{next}
+}
+
+// begun returns what a Start says.
+func begun(o Operation) state {
+	s := state{map[string]int64{}, map[string]Place{}}
+	maps.Copy(s.free, o.Pools)
+	maps.Copy(s.volumes, o.Volumes)
+	for _, place := range o.Volumes {
+		s.free[place.Pool] -= place.Bytes
+	}
+	return s
+}
+
+// overfull returns whether a pool has more volumes than fit.
+func (s state) overfull() bool {
+	for _, free := range s.free {
+		if free < 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // model is that of one node.

@@ -68,7 +68,11 @@ func (o Operation) String() string {
 	}
 	switch o.Kind {
 	case Start:
-		return fmt.Sprintf("start with %d pools and %d volumes", len(o.Pools), len(o.Volumes))
+		text := fmt.Sprintf("start with %d pools and %d volumes", len(o.Pools), len(o.Volumes))
+		if has := begun(o); has.overfull() {
+			text += ", more than fit: " + has.String()
+		}
+		return text
 	case Resize:
 		return fmt.Sprintf("resize pool %s by %s", o.Pool, size(o.Bytes))
 	case Delete:
