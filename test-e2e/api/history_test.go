@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"testing"
+	"time"
 
 	"capacityv2.internal/test-e2e/measure"
 	"capacityv2.internal/test-integration/history"
@@ -16,7 +17,7 @@ func TestHistory(t *testing.T) {
 		t.Skip("this cluster has no reference driver (make up without DRIVER=reference)")
 	}
 	cluster := measure.Cluster{Interface: connect(t)}
-	operations, err := cluster.History(t.Context())
+	operations, err := cluster.History(t.Context(), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

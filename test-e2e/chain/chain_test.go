@@ -96,7 +96,7 @@ func run(t *testing.T, s setting, v variant) outcome {
 	if volumes := c.timeline.Volumes(); volumes > 0 && len(s.Kill) == 0 {
 		r.Calls = float64(c.calls(t)-before) / float64(volumes)
 	}
-	operations, err := c.History(t.Context())
+	operations, err := c.History(t.Context(), begin)
 	must(t, err)
 	// Where nothing is configured anew, the drivers are those of the scenario before.
 	operations = slices.DeleteFunc(operations, func(o history.Operation) bool { return o.Result == history.Refused && o.Call.Before(begin) })

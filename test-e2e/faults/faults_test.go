@@ -91,7 +91,7 @@ func TestFaults(t *testing.T) {
 	if r.Failed > late {
 		t.Errorf("%d volumes were asked for where there was no room, want %d at most: as often has a scheduler lost its lease", r.Failed, late)
 	}
-	operations, err := c.History(t.Context())
+	operations, err := c.History(t.Context(), time.Time{})
 	must(t, err)
 	history.Expect(t, "history", operations, history.Rules{Refusals: late})
 	if limit := longestWait.Seconds(); r.Wait > limit {

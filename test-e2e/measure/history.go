@@ -17,9 +17,11 @@ import (
 	"capacityv2.internal/test-integration/history"
 )
 
-// History returns what the drivers that run were asked for since they started, from their logs, also those
-// of the container before. What a driver says of another node's books is that node's.
-func (c *Cluster) History(ctx context.Context) ([]history.Operation, error) {
+// History returns what the drivers that run were asked for, from their logs, also those
+// of the container before. What a driver says of another node's books is that node's. Since is from when on no
+// call may be missing; zero: since the pods are there. It is an error if the kubelet has dropped a log with such calls, or
+// the beginning of one.
+func (c *Cluster) History(ctx context.Context, since time.Time) ([]history.Operation, error) {
 	set, err := c.daemonSet(ctx)
 	if err != nil {
 		return nil, err
@@ -32,20 +34,55 @@ func (c *Cluster) History(ctx context.Context) ([]history.Operation, error) {
 	for _, pod := range pods.Items {
 		for _, status := range pod.Status.ContainerStatuses {
 			i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == status.Name && c.Image == driverImage })
-			for previous := min(status.RestartCount, 1); previous >= 0 && i >= 0; previous-- {
+			if i < 0 {
+				continue
+			}
+			if err := logsAreThere(status, since); err != nil {
+				return nil, fmt.Errorf("pod %s on node %s: %w", pod.Name, pod.Spec.NodeName, err)
+			}
+			for previous := min(status.RestartCount, 1); previous >= 0; previous-- {
 				log, err := c.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: status.Name, Previous: previous > 0}).DoRaw(ctx)
 				if err != nil {
 					return nil, fmt.Errorf("log of pod %s: %w", pod.Name, err)
 				}
 				here, err := operations(string(log), pod.Spec.NodeName)
+				if err == nil && len(here) == 0 && previous == 0 {
+					err = fmt.Errorf("it does not say that the driver has started; %s", wantWhole)
+				}
 				if err != nil {
-					return nil, fmt.Errorf("log of pod %s: %w", pod.Name, err)
+					return nil, fmt.Errorf("log of pod %s on node %s: %w", pod.Name, pod.Spec.NodeName, err)
 				}
 				all = append(all, here...)
 			}
 		}
 	}
 	return all, nil
+}
+
+// wantWhole is the rest of an error about a log without its beginning.
+const wantWhole = "expected: the driver's pools, its volumes and its start before any call. The kubelet drops the beginning of a log that is too long: " +
+	"run make down, then the same again, or fewer tests at once"
+
+// logsAreThere returns an error if the driver was asked for something after a moment, and the log of that is gone: the
+// kubelet keeps that of the container that runs and of the one before.
+func logsAreThere(status corev1.ContainerStatus, since time.Time) error {
+	if status.RestartCount <= 1 {
+		return nil
+	}
+	before := "at an unknown moment"
+	if ended := status.LastTerminationState.Terminated; ended != nil {
+		// It is cut to whole seconds.
+		if !ended.StartedAt.Add(time.Second).After(since) {
+			return nil
+		}
+		before = "at " + ended.StartedAt.UTC().Format(time.RFC3339)
+	}
+	want := "1 at most"
+	if !since.IsZero() {
+		want += " since " + since.UTC().Format(time.RFC3339)
+	}
+	return fmt.Errorf("%d restarts of the driver, the one before the last %s; expected: %s, as earlier logs are gone with the calls in them. "+
+		"Look why it ended (kubectl describe pod), then run make down and the same again", status.RestartCount, before, want)
 }
 
 var (
@@ -62,7 +99,8 @@ type line map[string]string
 // time returns a moment of the line.
 func (l line) time(key string) (time.Time, error) { return time.Parse(time.RFC3339Nano, l[key]) }
 
-// operations returns what a driver's log says. Where a call has done what the books say, it is one operation.
+// operations returns what a driver's log says. Where a call has done what the books say, it is one operation. It is an
+// error if the start of the driver is not before all calls.
 func operations(log, node string) ([]history.Operation, error) {
 	var all []history.Operation
 	start := history.Operation{Kind: history.Start, Result: history.OK, Pools: map[string]int64{}, Volumes: map[string]history.Place{}}
@@ -84,6 +122,9 @@ func operations(log, node string) ([]history.Operation, error) {
 			return nil, fmt.Errorf("%s: %w", m[0], err)
 		}
 		o := history.Operation{Node: l["node"], Volume: l["volume"], Bytes: bytes, Call: at, Return: at, At: at, Result: history.OK}
+		if begins := slices.Contains([]string{"pool", "has", "started"}, l["event"]); !begins && start.Node == "" {
+			return nil, fmt.Errorf("it begins with %q; %s", m[0], wantWhole)
+		}
 		switch l["event"] {
 		case "pool":
 			start.Pools[l["pool"]] = bytes
@@ -97,7 +138,7 @@ func operations(log, node string) ([]history.Operation, error) {
 		case "takes", "gives back": // a driver that is killed now may have done it
 			o.Kind, o.Pool, o.Result, o.Return, o.At = kinds[l["event"]], l["pool"], history.Unknown, time.Time{}, time.Time{}
 		case "taken", "given back":
-			if !finish(all, o) && start.Node != "" { // else the beginning of the log is gone
+			if !finish(all, o) {
 				return nil, fmt.Errorf("%s: nothing was begun", m[0])
 			}
 			continue
