@@ -21,12 +21,8 @@ type stored struct {
 	world *world
 	// volumes are those of the claims that stay, as text.
 	volumes map[string]string
-	// quiet tells that the objects below are there. written tells that those that are written have
-	// the fields.
-	quiet, written bool
-	// left tells that the last provisioner has confirmed volumes, listed that its objects have
-	// lists.
-	left, listed bool
+	// quiet tells that the objects below are there.
+	quiet bool
 }
 
 // keptClass is the class of the claims that stay.
@@ -42,9 +38,9 @@ const (
 	written = "written.example.com"
 )
 
-// use does what is to be done while the provisioner runs: pods get volumes of the class that stays.
-// It returns what the objects show, and whether that of their node confirms volumes.
-func (s *stored) use(w *world, number int, k kind, published string) (string, string) {
+// use does what is to be done while the provisioner runs: pods get volumes of the class that stays. The objects have to
+// show what the step wants. It returns whether that of their node confirms volumes.
+func (s *stored) use(w *world, number int, want step) string {
 	w.users.Helper()
 	if s.volumes == nil {
 		w.driver.CreateClass(w.drivers, keptClass)
@@ -54,15 +50,11 @@ func (s *stored) use(w *world, number int, k kind, published string) (string, st
 		w.users.CreatePod(pod)
 		w.eventually(func(ctx context.Context) error { return w.isOn(ctx, keeper.Name, keptNode) })
 	}
-	if k == off && s.listed {
-		published = pools // The API server keeps lists that are stored.
-	}
-	s.listed = published == pools
 	// What the last provisioner has written is not what this one has to.
 	w.eventually(func(ctx context.Context) error {
 		got, err := w.published(ctx, keptClass)
-		if err == nil && got != published {
-			err = fmt.Errorf("the objects of class %s show %q, want %q", keptClass, got, published)
+		if err == nil && got != want.published {
+			err = fmt.Errorf("the objects of class %s show %q, want %q", keptClass, got, want.published)
 		}
 		return err
 	})
@@ -74,19 +66,11 @@ func (s *stored) use(w *world, number int, k kind, published string) (string, st
 	for _, free := range w.driver.Free(keptNode) {
 		bytes += free
 	}
-	got, want := "", none
-	switch {
-	case k == on:
-		want = valid
-	case k == stock && s.left:
-		want = ignored // Nobody removes it.
+	got := w.observeConfirmation(keptClass, keptNode, bytes, more.Name+"-0")
+	if got != want.confirmation {
+		w.users.Errorf("the confirmation of class %s is %q, want %q", keptClass, got, want.confirmation)
 	}
-	got = w.observeConfirmation(keptClass, keptNode, bytes, more.Name+"-0")
-	if got != want {
-		w.users.Errorf("the confirmation of class %s is %q, want %q", keptClass, got, want)
-	}
-	s.left = got != none
-	return published, got
+	return got
 }
 
 // createReleased creates a claim whose volume was released while its node was cordoned.
@@ -147,35 +131,27 @@ func (s *stored) expectVolumes(w *world) {
 }
 
 // readFields returns what is stored in the objects that are no program's, before anybody has written
-// to them.
-func (s *stored) readFields(w *world, k kind) string {
+// to them: the quiet and the written one.
+func (s *stored) readFields(w *world, want step) (quietFields, writtenFields fields) {
 	w.users.Helper()
-	var texts []string
-	for _, name := range []string{quiet, written} {
-		list, rebuilding := "–", "–" // not there yet
-		if s.quiet {
-			capacity, err := w.users.Client().StorageV1().CSIStorageCapacities(w.driver.Namespace()).Get(w.users, name, metav1.GetOptions{})
-			w.users.ExpectNoError(err, "get CSIStorageCapacity")
-			driver, err := w.users.Client().StorageV1().CSIDrivers().Get(w.users, name, metav1.GetOptions{})
-			w.users.ExpectNoError(err, "get CSIDriver")
-			list, rebuilding = listOf(capacity), rebuildingOf(driver)
-			wantList, wantRebuilding := "7Gi, 5Gi", "true"
-			if k == stock || name == written && !s.written {
-				wantList, wantRebuilding = "none", "unset"
-				if k == on {
-					wantRebuilding = "false"
-				}
-			}
-			if list != wantList || rebuilding != wantRebuilding {
-				w.users.Errorf("%s has the list %q and volumeRebuilding %q, want %q and %q", name, list, rebuilding, wantList, wantRebuilding)
-			}
-			if capacity.Annotations[confirmationOf] != confirmed.Annotations[confirmationOf] {
-				w.users.Errorf("%s has the annotations %q, want %q", name, capacity.Annotations, confirmed.Annotations)
-			}
-		}
-		texts = append(texts, list, rebuilding)
+	if !s.quiet {
+		return notThere, notThere
 	}
-	return strings.Join([]string{texts[0], texts[2], texts[1], texts[3]}, " | ")
+	read := func(name string, want fields) fields {
+		capacity, err := w.users.Client().StorageV1().CSIStorageCapacities(w.driver.Namespace()).Get(w.users, name, metav1.GetOptions{})
+		w.users.ExpectNoError(err, "get CSIStorageCapacity")
+		driver, err := w.users.Client().StorageV1().CSIDrivers().Get(w.users, name, metav1.GetOptions{})
+		w.users.ExpectNoError(err, "get CSIDriver")
+		got := fields{listOf(capacity), rebuildingOf(driver)}
+		if got != want {
+			w.users.Errorf("%s has the list %q and volumeRebuilding %q, want %q and %q", name, got.list, got.rebuilding, want.list, want.rebuilding)
+		}
+		if capacity.Annotations[confirmationOf] != confirmed.Annotations[confirmationOf] {
+			w.users.Errorf("%s has the annotations %q, want %q", name, capacity.Annotations, confirmed.Annotations)
+		}
+		return got
+	}
+	return read(quiet, want.quiet), read(written, want.written)
 }
 
 const confirmationOf = capacity.ConfirmationAnnotation
@@ -218,11 +194,8 @@ func (s *stored) writeFields(w *world, k kind) {
 	driver, err := drivers.Get(w.users, written, metav1.GetOptions{})
 	w.users.ExpectNoError(err, "get CSIDriver")
 	object.Labels, driver.Labels = map[string]string{"written-by": string(k)}, map[string]string{"written-by": string(k)}
-	switch k {
-	case on:
-		object.AvailableCapacities, driver.Spec.VolumeRebuilding, s.written = confirmed.AvailableCapacities, new(true), true
-	case stock:
-		s.written = false
+	if k == on {
+		object.AvailableCapacities, driver.Spec.VolumeRebuilding = confirmed.AvailableCapacities, new(true)
 	}
 	_, err = capacities.Update(w.users, object, metav1.UpdateOptions{})
 	w.users.ExpectNoError(err, "update CSIStorageCapacity")

@@ -26,17 +26,18 @@ func TestUpgradeAndBack(t *testing.T) {
 	tCtx := ktesting.Init(t)
 	storage := apiservertest.NewStorage()
 	var s stored
-	for i, k := range steps {
+	for i, want := range expectSteps(steps) {
 		// A failed step makes the next ones pointless.
-		if !tCtx.Run(fmt.Sprintf("%d-%s", i+1, k), func(tCtx ktesting.TContext) { s.step(tCtx, storage, i+1, k) }) {
+		if !tCtx.Run(fmt.Sprintf("%d-%s", i+1, want.kind), func(tCtx ktesting.TContext) { s.step(tCtx, storage, i+1, want) }) {
 			return
 		}
 	}
 }
 
 // step runs one set of programs.
-func (s *stored) step(tCtx ktesting.TContext, storage *storagebackend.Config, number int, k kind) {
+func (s *stored) step(tCtx ktesting.TContext, storage *storagebackend.Config, number int, expected step) {
 	tCtx.Helper()
+	k := expected.kind
 	server := startServer(tCtx, k, storage)
 	defer server.Stop()
 	if s.world == nil {
@@ -44,19 +45,20 @@ func (s *stored) step(tCtx ktesting.TContext, storage *storagebackend.Config, nu
 	}
 	s.world.writer, s.world.reader = server, server
 	w := s.world.in(tCtx)
-	fields := s.readFields(w, k)
+	seen := step{kind: k, published: expected.published}
+	seen.quiet, seen.written = s.readFields(w, expected)
 	w.createDriver()
 	programs := components{scheduler: startScheduler(w.users, k), manager: startManager(w.users, k)}
 
 	all := set{writer: k, reader: k, scheduler: k, manager: k, provisioner: k}
-	want, published, confirmation := expect(all), "", ""
-	got := w.cell(all, fmt.Sprintf("class-step-%d", number), programs, func() { published, confirmation = s.use(w, number, k, want.published) })
+	want := expect(all)
+	got := w.cell(all, fmt.Sprintf("class-step-%d", number), programs, func() { seen.confirmation = s.use(w, number, expected) })
 	if got != want {
 		w.users.Errorf("%s: got %+v, want %+v", all, got, want)
 	}
 	s.expectVolumes(w)
 	s.writeFields(w, k)
-	results.step(fmt.Sprintf("| %d | %s | %s | %s | %s |\n", number, k, fields, published, confirmation))
+	results.step(seen.row(number))
 	for _, p := range programs {
 		p.Stop(tCtx)
 	}
