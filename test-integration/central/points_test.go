@@ -42,7 +42,8 @@ func startChain(t *testing.T, options clustertest.Options) *chain {
 
 func (c *chain) start() {
 	c.Helper()
-	c.provisioner = startProvisioner(c.Cluster, c.driver, variant{provisioner: "CSI_PROVISIONER", qps: 20}, c.way)
+	// A poll would come to a point in place of what a volume causes.
+	c.provisioner = startProvisioner(c.Cluster, c.driver, variant{provisioner: "CSI_PROVISIONER", qps: 20}, c.way, "--capacity-poll-interval=1h")
 }
 
 func (c *chain) create(pod, size string) {
