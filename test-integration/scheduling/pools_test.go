@@ -71,13 +71,18 @@ func expectFailures(c *clustertest.Cluster, driver *modeldriver.Driver) {
 // TestFourVolumesNeedFourDisks: each disk takes one volume, so only the node
 // with four disks will do, although another one has more space.
 func TestFourVolumesNeedFourDisks(t *testing.T) {
-	clustertest.ForEachPolicy(t, testFourVolumesNeedFourDisks)
+	// The disks of the other nodes are like those of the fourth one, or larger: then these nodes have more space.
+	for name, disk := range map[string]int64{"alike": 100, "larger": 199} {
+		t.Run(name, func(t *testing.T) {
+			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) { testFourVolumesNeedFourDisks(t, options, disk) })
+		})
+	}
 }
 
-func testFourVolumesNeedFourDisks(t *testing.T, options clustertest.Options) {
+func testFourVolumesNeedFourDisks(t *testing.T, options clustertest.Options, disk int64) {
 	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(4)
-	driver := c.StartDriver(local([]int64{199}, []int64{199, 199}, []int64{199, 199, 199}, []int64{100, 100, 100, 100}))
+	driver := c.StartDriver(local([]int64{disk}, []int64{disk, disk}, []int64{disk, disk, disk}, []int64{100, 100, 100, 100}))
 
 	sizes := []string{"100Gi", "100Gi", "100Gi", "100Gi"}
 	c.CreatePod(clustertest.Pod{Name: "four", Class: class, Sizes: sizes})
@@ -130,13 +135,16 @@ func testFragmentedNode(t *testing.T, options clustertest.Options) {
 // TestSixteenVolumesOnFourNodes: 16 pods of one volume fill four nodes of four
 // pools, with a driver that publishes late. One more waits.
 func TestSixteenVolumesOnFourNodes(t *testing.T) {
-	clustertest.ForEachPolicy(t, testSixteenVolumesOnFourNodes)
+	for name, pools := range map[string][]int64{"one disk": {400}, "four disks": {100, 100, 100, 100}} {
+		t.Run(name, func(t *testing.T) {
+			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) { testSixteenVolumesOnFourNodes(t, options, pools) })
+		})
+	}
 }
 
-func testSixteenVolumesOnFourNodes(t *testing.T, options clustertest.Options) {
+func testSixteenVolumesOnFourNodes(t *testing.T, options clustertest.Options, pools []int64) {
 	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(4)
-	pools := []int64{100, 100, 100, 100}
 	config := local(pools, pools, pools, pools)
 	config.RefreshDelay = time.Second
 	driver := c.StartDriver(config)
