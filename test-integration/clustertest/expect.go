@@ -21,6 +21,8 @@ const (
 	// Reserved is that of a node with enough capacity that a decision for another
 	// pod has used.
 	Reserved = "node(s) had storage capacity reserved by another pod"
+	// Tainted is that of a node with a taint that the pod does not tolerate.
+	Tainted = "node(s) had untolerated taint(s)"
 	// VolumeElsewhere is that of a node that the node affinity of a volume excludes.
 	VolumeElsewhere = "node(s) didn't match PersistentVolume's node affinity"
 )

@@ -30,6 +30,12 @@ func (c *Cluster) PutOutOfService(node string) {
 	c.patchNode(node, fmt.Sprintf(`{"spec": {"taints": [{"key": %q, "value": "nodeshutdown", "effect": "NoExecute"}]}}`, corev1.TaintNodeOutOfService))
 }
 
+// RemoveTaints removes all taints of a node.
+func (c *Cluster) RemoveTaints(node string) {
+	c.Helper()
+	c.patchNode(node, `{"spec": {"taints": null}}`)
+}
+
 // DeleteNode deletes a node.
 func (c *Cluster) DeleteNode(node string) {
 	c.Helper()

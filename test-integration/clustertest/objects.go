@@ -19,12 +19,13 @@ func OnNode(name string) map[string]string { return map[string]string{NodeLabel:
 
 // CreateNode creates a node on which everything has room but storage. More
 // labels may be nil.
-func (c *Cluster) CreateNode(name string, labels map[string]string) {
+func (c *Cluster) CreateNode(name string, labels map[string]string, taints ...corev1.Taint) {
 	c.Helper()
 	node := st.MakeNode().Name(name).Label(NodeLabel, name).
 		// As kubelet does by default.
 		Annotation(volumeutil.ControllerManagedAttachAnnotation, "true").
-		Capacity(map[corev1.ResourceName]string{corev1.ResourcePods: "1000", corev1.ResourceCPU: "1000", corev1.ResourceMemory: "1000Gi"})
+		Capacity(map[corev1.ResourceName]string{corev1.ResourcePods: "1000", corev1.ResourceCPU: "1000", corev1.ResourceMemory: "1000Gi"}).
+		Taints(taints)
 	for key, value := range labels {
 		node.Label(key, value)
 	}

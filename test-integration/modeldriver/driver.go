@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -58,7 +59,7 @@ type Driver struct {
 	running             sync.WaitGroup
 }
 
-// Start creates the CSIDriver, the storage classes and the capacity objects, and
+// Start creates the CSIDriver and the storage classes unless they are there, and the capacity objects. It
 // returns a driver that provisions until ctx is done. What it created stays.
 func Start(ctx context.Context, client kubernetes.Interface, config Config) (*Driver, error) {
 	d := &Driver{
@@ -161,7 +162,7 @@ func (d *Driver) install(ctx context.Context) error {
 	if d.config.Rebuilding {
 		driver.Spec.VolumeRebuilding = new(true)
 	}
-	if _, err := d.client.StorageV1().CSIDrivers().Create(ctx, driver, metav1.CreateOptions{}); err != nil {
+	if _, err := d.client.StorageV1().CSIDrivers().Create(ctx, driver, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create CSIDriver: %w", err)
 	}
 	for _, name := range d.config.Classes {
@@ -170,7 +171,7 @@ func (d *Driver) install(ctx context.Context) error {
 			Provisioner:       d.config.Name,
 			VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
 		}
-		if _, err := d.client.StorageV1().StorageClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
+		if _, err := d.client.StorageV1().StorageClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create StorageClass: %w", err)
 		}
 		d.classes[name] = true

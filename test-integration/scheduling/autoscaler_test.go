@@ -1,10 +1,12 @@
 package scheduling
 
 import (
+	"context"
 	"os"
 	"regexp"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/test/utils/ktesting"
@@ -17,23 +19,11 @@ import (
 // nodes that it is for room for two volumes of 100Gi, but not for one that is larger.
 func TestAutoscalerGuide(t *testing.T) {
 	clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
-		page, err := os.ReadFile("../../docs/autoscalers.md")
-		if err != nil {
-			t.Fatal(err)
-		}
-		blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1)
-		if len(blocks) != 1 {
-			t.Fatalf("docs/autoscalers.md has %d blocks of YAML, want 1", len(blocks))
-		}
-		var object storagev1.CSIStorageCapacity
-		if err := yaml.UnmarshalStrict(blocks[0][1], &object); err != nil {
-			t.Fatal(err)
-		}
+		object := guideObject(t)
 		c := clustertest.StartWith(ktesting.Init(t), options)
 		c.CreateClass(object.StorageClassName, "driver.example.com")
 		c.CreateNode("template", object.NodeTopology.MatchLabels)
-		_, err = c.Client().StorageV1().CSIStorageCapacities(object.Namespace).Create(c, &object, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
-		c.ExpectNoError(err, "create the object of the guide")
+		publish(c, object)
 
 		c.CreatePod(clustertest.Pod{Name: "large", Class: object.StorageClassName, Sizes: []string{"120Gi"}})
 		c.ExpectNoRoom("large", 1)
@@ -42,5 +32,111 @@ func TestAutoscalerGuide(t *testing.T) {
 		c.CreatePod(clustertest.Pod{Name: "two", Class: object.StorageClassName, Sizes: []string{"100Gi", "100Gi"}})
 		c.ExpectSelected("two-0", "template")
 		c.ExpectSelected("two-1", "template")
+	})
+}
+
+// guideObject returns the object of docs/autoscalers.md.
+func guideObject(t *testing.T) *storagev1.CSIStorageCapacity {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/autoscalers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1)
+	if len(blocks) != 1 {
+		t.Fatalf("docs/autoscalers.md has %d blocks of YAML, want 1", len(blocks))
+	}
+	object := &storagev1.CSIStorageCapacity{}
+	if err := yaml.UnmarshalStrict(blocks[0][1], object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+func publish(c *clustertest.Cluster, object *storagev1.CSIStorageCapacity) {
+	c.Helper()
+	_, err := c.Client().StorageV1().CSIStorageCapacities(object.Namespace).Create(c, object, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+	c.ExpectNoError(err, "create the object of the guide")
+}
+
+// startupTaint is on a new node until its driver has reported.
+var startupTaint = corev1.Taint{Key: "startup-taint.cluster-autoscaler.kubernetes.io/storage", Effect: corev1.TaintEffectNoSchedule}
+
+// TestStartupTaint: a node joins, with a startup taint or without one, and its driver reports later. The object for template
+// nodes is there from the beginning, and is not for this node. With the taint, a pod waits for its removal, before the first
+// report and after it. Without it, the pod is tried before the first report, finds no room, and is woken by that report.
+func TestStartupTaint(t *testing.T) {
+	for name, taints := range map[string][]corev1.Taint{"with": {startupTaint}, "without": nil} {
+		t.Run(name, func(t *testing.T) {
+			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+				c := clustertest.StartWith(ktesting.Init(t), options)
+				config := local([]int64{100, 100})
+				c.CreateClass(class, config.Name)
+				template := guideObject(t)
+				template.StorageClassName = class
+				publish(c, template)
+				c.CreateNode("node-1", nil, taints...)
+				c.CreatePod(clustertest.Pod{Name: "waiting", Class: class, Sizes: []string{"60Gi", "60Gi"}})
+				if len(taints) == 0 {
+					c.ExpectNoRoom("waiting", 1)
+					driver := c.StartDriver(config)
+					c.ExpectNode("waiting", "node-1")
+					expectNoFailures(c, driver)
+					return
+				}
+				expectTainted(c, "waiting")
+				driver := c.StartDriver(config)
+				c.WaitForScheduler()
+				expectTainted(c, "waiting")
+				c.CreatePod(clustertest.Pod{Name: "later", Class: class, Sizes: []string{"30Gi"}})
+				expectTainted(c, "later")
+
+				c.RemoveTaints("node-1")
+				c.ExpectNode("waiting", "node-1")
+				c.ExpectNode("later", "node-1")
+				expectNoFailures(c, driver)
+			})
+		})
+	}
+}
+
+// expectTainted waits until a pod was rejected for the taint of the only node, and checks that it goes on waiting for that.
+func expectTainted(c *clustertest.Cluster, pod string) {
+	c.Helper()
+	c.ExpectReason(pod, 1, clustertest.Tainted)
+	c.Stays(func(context.Context) error { return c.HasReason(pod, 1, clustertest.Tainted) })
+}
+
+// TestSimulatedReserve: an autoscaler that runs Reserve, as for pods with resource claims, and never unreserves. What was
+// reserved counts on all nodes of the object, and on its own node again.
+func TestSimulatedReserve(t *testing.T) {
+	clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+		c := clustertest.StartWith(ktesting.Init(t), options)
+		object := guideObject(t)
+		c.CreateClass(object.StorageClassName, "driver.example.com")
+		publish(c, object)
+		for _, pod := range []string{"a", "b", "c"} {
+			c.CreatePod(clustertest.Pod{Name: pod, Class: object.StorageClassName, Sizes: []string{"100Gi"}})
+		}
+		s := c.NewSimulator("template-1", "template-2")
+		s.Place("a", "template-1")
+		s.Place("b", "template-1")
+		s.ExpectRefused("c", "template-1", clustertest.NoRoom)
+		s.ExpectFits("c", "template-2")
+		s.Revert()
+		s.ExpectFits("c", "template-1")
+
+		s.Reserve("a", "template-1")
+		if c.IsObject() {
+			s.ExpectRefused("b", "template-1", clustertest.Reserved)
+			s.ExpectRefused("b", "template-2", clustertest.Reserved)
+			return
+		}
+		s.ExpectRefused("b", "template-1", clustertest.Reserved)
+		s.Place("b", "template-2")
+		s.ExpectRefused("c", "template-2", clustertest.Reserved)
+		s.Revert()
+		s.ExpectFits("c", "template-1") // next to what is left of a
+		s.ExpectFits("c", "template-2")
 	})
 }
