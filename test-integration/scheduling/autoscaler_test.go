@@ -107,36 +107,47 @@ func expectTainted(c *clustertest.Cluster, pod string) {
 	c.Stays(func(context.Context) error { return c.HasReason(pod, 1, clustertest.Tainted) })
 }
 
-// TestSimulatedReserve: an autoscaler that runs Reserve, as for pods with resource claims, and never unreserves. What was
-// reserved counts on all nodes of the object, and on its own node again.
+// TestSimulatedReserve: an autoscaler that runs Reserve, as for pods with resource claims, and never unreserves. On a node that
+// does not exist, that changes nothing. On one that does, what was reserved counts twice, and on other nodes of the object too.
 func TestSimulatedReserve(t *testing.T) {
 	clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
 		c := clustertest.StartWith(ktesting.Init(t), options)
 		object := guideObject(t)
 		c.CreateClass(object.StorageClassName, "driver.example.com")
 		publish(c, object)
-		for _, pod := range []string{"a", "b", "c"} {
-			c.CreatePod(clustertest.Pod{Name: pod, Class: object.StorageClassName, Sizes: []string{"100Gi"}})
+		c.CreateNode("existing", clustertest.TemplateNodes, startupTaint)
+		for i, pod := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+			c.CreatePod(clustertest.Pod{Name: pod, Class: object.StorageClassName, Sizes: []string{map[bool]string{true: "100Gi", false: "50Gi"}[i < 3]}})
 		}
-		s := c.NewSimulator("template-1", "template-2")
+		s := c.NewSimulator("template-1", "template-2", "existing")
 		s.Place("a", "template-1")
 		s.Place("b", "template-1")
 		s.ExpectRefused("c", "template-1", clustertest.NoRoom)
-		s.ExpectFits("c", "template-2")
+		s.Place("c", "template-2")
+		s.Revert()
+		s.Reserve("a", "template-1")
+		s.Reserve("b", "template-1")
+		s.ExpectRefused("c", "template-1", clustertest.NoRoom)
+		s.Place("c", "template-2")
 		s.Revert()
 		s.ExpectFits("c", "template-1")
+		// Upstream's cache has the node that was selected for its claim.
+		s.ExpectRefused("a", "template-2", "node(s) didn't find available persistent volumes to bind")
 
-		s.Reserve("a", "template-1")
+		s.Reserve("d", "existing")
 		if c.IsObject() {
-			s.ExpectRefused("b", "template-1", clustertest.Reserved)
-			s.ExpectRefused("b", "template-2", clustertest.Reserved)
+			s.ExpectRefused("e", "existing", clustertest.Reserved)
+			s.ExpectRefused("e", "template-1", clustertest.Reserved)
 			return
 		}
-		s.ExpectRefused("b", "template-1", clustertest.Reserved)
-		s.Place("b", "template-2")
-		s.ExpectRefused("c", "template-2", clustertest.Reserved)
-		s.Revert()
-		s.ExpectFits("c", "template-1") // next to what is left of a
-		s.ExpectFits("c", "template-2")
+		// There are 200Gi for each node, and nobody knows from which pool d takes its 50Gi.
+		s.Place("e", "existing")
+		s.ExpectRefused("f", "existing", clustertest.Reserved)
+		for range 2 {
+			s.Revert()
+			s.Place("e", "template-1")
+			s.Place("f", "template-1")
+			s.ExpectRefused("g", "template-1", clustertest.Reserved)
+		}
 	})
 }
