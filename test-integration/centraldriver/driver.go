@@ -167,29 +167,48 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 	if len(topologies) == 0 {
 		return nil, status.Error(codes.InvalidArgument, "no topology")
 	}
-	node, bytes := topologies[0].Segments[d.TopologyKey], r.GetCapacityRange().GetRequiredBytes()
-	end := d.History.Begin(history.Operation{Node: node, Kind: history.Create, Volume: r.Name, Bytes: bytes})
+	bytes := r.GetCapacityRange().GetRequiredBytes()
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	if _, ok := d.volumes[r.Name]; !ok {
-		free, best := d.free[node], -1
+	v, exists := d.volumes[r.Name]
+	if !exists {
+		v = volume{node: topologies[0].Segments[d.TopologyKey], pool: -1, bytes: bytes, created: time.Now()}
+	} else if err := d.check(v, r); err != nil {
+		return nil, err
+	}
+	end := d.History.Begin(history.Operation{Node: v.node, Kind: history.Create, Volume: r.Name, Bytes: v.bytes})
+	if !exists {
+		free := d.free[v.node]
 		for pool := range free {
-			if free[pool] >= bytes && (best < 0 || free[pool] < free[best]) {
-				best = pool
+			if free[pool] >= bytes && (v.pool < 0 || free[pool] < free[v.pool]) {
+				v.pool = pool
 			}
 		}
-		if best < 0 {
-			d.failed[node]++
+		if v.pool < 0 {
+			d.failed[v.node]++
 			end(history.Refused, "")
-			return nil, status.Errorf(codes.ResourceExhausted, "%d bytes are free on %s", free, node)
+			return nil, status.Errorf(codes.ResourceExhausted, "%d bytes are free on %s", free, v.node)
 		}
-		free[best] -= bytes
-		d.volumes[r.Name] = volume{node: node, pool: best, bytes: bytes, created: time.Now()}
+		free[v.pool] -= bytes
+		d.volumes[r.Name] = v
 	}
-	end(history.OK, strconv.Itoa(d.volumes[r.Name].pool))
+	end(history.OK, strconv.Itoa(v.pool))
 	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
-		VolumeId: r.Name, CapacityBytes: bytes, AccessibleTopology: []*csi.Topology{{Segments: map[string]string{d.TopologyKey: node}}},
+		VolumeId: r.Name, CapacityBytes: v.bytes, AccessibleTopology: []*csi.Topology{{Segments: map[string]string{d.TopologyKey: v.node}}},
 	}}, nil
+}
+
+// check returns an error if a volume is not what a request for its name asks for.
+func (d *Driver) check(v volume, r *csi.CreateVolumeRequest) error {
+	requisite, size := r.GetAccessibilityRequirements().GetRequisite(), r.GetCapacityRange()
+	isThere := func(t *csi.Topology) bool { return t.GetSegments()[d.TopologyKey] == v.node }
+	switch {
+	case len(requisite) > 0 && !slices.ContainsFunc(requisite, isThere):
+		return status.Errorf(codes.AlreadyExists, "volume %s is on %s, which is none of the requisite topologies", r.Name, v.node)
+	case v.bytes < size.GetRequiredBytes() || size.GetLimitBytes() > 0 && v.bytes > size.GetLimitBytes():
+		return status.Errorf(codes.AlreadyExists, "volume %s has %d bytes, want %d to %d", r.Name, v.bytes, size.GetRequiredBytes(), size.GetLimitBytes())
+	}
+	return nil
 }
 
 func (d *Driver) DeleteVolume(_ context.Context, r *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
