@@ -38,15 +38,16 @@ type variant struct {
 	policy      config.CapacityReservationPolicy // "": the feature gate is off
 	provisioner string                           // the variable that names the program
 	qps         int                              // how often it may write capacity in a second
+	unconfirmed bool                             // the patched provisioner does not confirm
 }
 
 var variants = []variant{
-	{"", "STOCK_CSI_PROVISIONER", 1},
-	{config.InFlightCapacityReservation, "STOCK_CSI_PROVISIONER", 1},
-	{config.InFlightCapacityReservation, "CSI_PROVISIONER", 1},
-	{"", "STOCK_CSI_PROVISIONER", 20},
-	{config.InFlightCapacityReservation, "STOCK_CSI_PROVISIONER", 20},
-	{config.InFlightCapacityReservation, "CSI_PROVISIONER", 20},
+	{provisioner: "STOCK_CSI_PROVISIONER", qps: 1},
+	{policy: config.InFlightCapacityReservation, provisioner: "STOCK_CSI_PROVISIONER", qps: 1},
+	{policy: config.InFlightCapacityReservation, provisioner: "CSI_PROVISIONER", qps: 1},
+	{provisioner: "STOCK_CSI_PROVISIONER", qps: 20},
+	{policy: config.InFlightCapacityReservation, provisioner: "STOCK_CSI_PROVISIONER", qps: 20},
+	{policy: config.InFlightCapacityReservation, provisioner: "CSI_PROVISIONER", qps: 20},
 }
 
 func (v variant) String() string {
@@ -157,13 +158,13 @@ func startProvisioner(
 	c.Helper()
 	program := os.Getenv(v.provisioner)
 	if program == "" {
-		c.Fatalf("%s is not set; make test and make bench SUITE=chain set it", v.provisioner)
+		c.Fatalf("%s is not set; make test, make bench SUITE=chain and SUITE=provisioner set it", v.provisioner)
 	}
 	flags := []string{
 		"--kubeconfig=" + apiservertest.Kubeconfig(c.TContext.TContext, server, ""), "--timeout=1m",
 		fmt.Sprintf("--kube-api-capacity-qps=%d", v.qps), fmt.Sprintf("--kube-api-capacity-burst=%d", v.qps),
 	}
-	if v.provisioner == "CSI_PROVISIONER" {
+	if v.provisioner == "CSI_PROVISIONER" && !v.unconfirmed {
 		flags = append(flags, "--capacity-confirmation")
 	}
 	return d.StartProvisioner(c, program, append(flags, more...)...)

@@ -66,6 +66,8 @@ type Options struct {
 	// ServerFlags are flags of the API server. Feature gates are for the scheduler,
 	// too.
 	ServerFlags []string
+	// NoScheduler leaves schedulers to the test.
+	NoScheduler bool
 	// Lease has the scheduler run only while it has a lease.
 	Lease bool
 	// Plugins are those of the scheduler that are not in its tree.
@@ -116,7 +118,9 @@ func StartWith(tCtx ktesting.TContext, options Options) *Cluster {
 	c.ExpectNoError(err, "create namespace")
 
 	c.startControllers()
-	c.StartScheduler()
+	if !options.NoScheduler {
+		c.StartScheduler()
+	}
 	return c
 }
 

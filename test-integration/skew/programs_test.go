@@ -1,17 +1,12 @@
 package skew
 
 import (
-	"context"
-	"crypto/tls"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/kubernetes/test/utils/ktesting"
@@ -82,23 +77,9 @@ func startManager(c *clustertest.Cluster, k kind) *apiservertest.Process {
 // kind.
 func startComponent(c *clustertest.Cluster, k kind, name, kubeconfig string, flags ...string) *apiservertest.Process {
 	c.Helper()
-	port, err := apiservertest.FreePort()
-	c.ExpectNoError(err, "port of "+name)
-	flags = append(append(k.gates(""), flags...), "--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+c.TempDir(),
-		"--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig,
-		"--authorization-always-allow-paths=/healthz,/readyz,/metrics")
-	process := apiservertest.StartProcess(c.TContext.TContext, k.program(c.TContext.TContext, name), nil, flags...)
-	var metrics []byte
-	c.Eventually(func(ctx context.Context) error {
-		if err, ended := process.Ended(); ended {
-			c.Fatalf("%s of the kind %q has ended: %v", name, k, err)
-		}
-		if _, err := get(ctx, "https://127.0.0.1:"+port+"/healthz"); err != nil {
-			return err
-		}
-		metrics, err = get(ctx, "https://127.0.0.1:"+port+"/metrics")
-		return err
-	})
+	process, url := apiservertest.StartComponent(c.TContext.TContext, k.program(c.TContext.TContext, name), kubeconfig, append(k.gates(""), flags...)...)
+	metrics, err := apiservertest.Get(c, url)
+	c.ExpectNoError(err, "metrics of "+name)
 	c.ExpectNoError(k.checkGate(metrics), name)
 	return process
 }
@@ -117,26 +98,6 @@ func startProvisioner(c *clustertest.Cluster, k kind, d *centraldriver.Driver) *
 		flags = append(flags, "--capacity-confirmation")
 	}
 	return d.StartProvisioner(c, program, flags...)
-}
-
-// insecure does not check certificates, which programs make at their start.
-var insecure = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-
-func get(ctx context.Context, url string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := insecure.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s: %s", url, response.Status, body)
-	}
-	return body, err
 }
 
 // crash is what programs print about their own errors.

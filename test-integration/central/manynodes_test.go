@@ -1,0 +1,160 @@
+package central
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/kubernetes/test/utils/ktesting"
+
+	"capacityv2.internal/test-integration/clustertest"
+)
+
+// Sizes that nodes have in turn.
+const (
+	someBytes  = places * volumeSize << 30
+	otherBytes = 3 << 30
+)
+
+// manyNodes is how many nodes a provisioner publishes in the benchmark, and how.
+const (
+	manyNodes, manyClasses = 2000, 2
+	manyQPS                = 50
+	manyPoll               = 20 * time.Second
+	// manyChanges is how often all numbers change, once in each interval.
+	manyChanges = 5
+	manyLimit   = 10 * time.Minute
+)
+
+// publishers are the provisioners that the benchmarks of this page compare.
+var publishers = []variant{
+	{provisioner: "STOCK_CSI_PROVISIONER", qps: manyQPS},
+	{provisioner: "CSI_PROVISIONER", qps: manyQPS, unconfirmed: true},
+	{provisioner: "CSI_PROVISIONER", qps: manyQPS},
+}
+
+func (v variant) name() string {
+	switch {
+	case v.provisioner == "STOCK_CSI_PROVISIONER":
+		return "stock"
+	case v.unconfirmed:
+		return "patched"
+	}
+	return "patched, confirms"
+}
+
+// constantly is for numbers that do not change any more.
+func constantly(bytes int64) func(time.Duration) (int64, bool) {
+	return func(time.Duration) (int64, bool) { return bytes, true }
+}
+
+// TestManyNodes: one provisioner publishes 200 nodes and two classes. After all numbers have changed, its
+// queue is empty again, and was never longer than there are objects, however often they were polled meanwhile.
+func TestManyNodes(t *testing.T) {
+	const nodes, classes = 200, 2
+	for _, v := range publishers[1:] {
+		t.Run(v.name(), func(t *testing.T) {
+			t.Parallel()
+			testManyNodes(t, v, nodes, classes)
+		})
+	}
+}
+
+func testManyNodes(t *testing.T, v variant, nodes, classes int) {
+	p := newPublisher(clustertest.StartWith(ktesting.Init(t), clustertest.Options{NoScheduler: true}), nodes, classes)
+	p.start(v, "--capacity-poll-interval=1s")
+	check := func(what string, r phase) {
+		t.Helper()
+		if r.shown == 0 || r.empty == 0 {
+			t.Errorf("%s: all objects showed it after %v, and the queue was empty after %v; want both in %v, last: %+v",
+				what, r.shown, r.empty, limit, r.samples[max(0, len(r.samples)-1):])
+		}
+		if most := r.highest(depth); most > p.objects {
+			t.Errorf("%s: %d items were in the queue, want at most %d, one for each object", what, most, p.objects)
+		}
+	}
+	check("the first numbers", p.watch(limit, constantly(someBytes)))
+	expectPools(p.Cluster, p.objects, someBytes)
+	p.setAll(otherBytes)
+	check("other numbers", p.watch(limit, constantly(otherBytes)))
+	expectPools(p.Cluster, p.objects, otherBytes)
+}
+
+// BenchmarkManyNodes has one provisioner publish many nodes, has all numbers change once, and then five times
+// in a row.
+func BenchmarkManyNodes(b *testing.B) {
+	var table, depths strings.Builder
+	c := clustertest.StartWith(ktesting.Init(b), clustertest.Options{NoScheduler: true})
+	p := newPublisher(c, manyNodes, manyClasses)
+	for _, v := range publishers {
+		p.setAll(someBytes)
+		process := p.start(v, "--capacity-poll-interval="+manyPoll.String())
+		for _, step := range []struct {
+			name      string
+			meanwhile func() func(time.Duration) (int64, bool)
+		}{
+			{"all objects are new", func() func(time.Duration) (int64, bool) { return constantly(someBytes) }},
+			{"all numbers change", func() func(time.Duration) (int64, bool) {
+				p.setAll(otherBytes)
+				return constantly(otherBytes)
+			}},
+			{fmt.Sprintf("and %d times", manyChanges), func() func(time.Duration) (int64, bool) { return p.change(manyChanges, manyPoll) }},
+		} {
+			r := p.watch(manyLimit, step.meanwhile())
+			fmt.Fprintf(&table, "| %s | %s | %s | %s | %d | %d | %.1f | %d |\n", v.name(), step.name, seconds(r.shown), seconds(r.empty),
+				r.highest(depth), r.highest(memory)>>20, float64(r.writes)/max(1, r.shown.Seconds()), r.calls)
+			fmt.Fprintf(&depths, "| %s | %s | %s |\n", v.name(), step.name, strings.Trim(fmt.Sprint(r.every(manyPoll)), "[]"))
+		}
+		process.Stop(p.TContext.TContext)
+		p.clear()
+	}
+	writePart(b, "manynodes", fmt.Sprintf(manyHead, manyNodes, manyClasses, manyQPS, int(manyPoll.Seconds()), manyChanges)+
+		table.String()+fmt.Sprintf(depthHead, int(manyPoll.Seconds()))+depths.String())
+}
+
+// change returns what changes all numbers so often, once in an interval.
+func (p *publisher) change(times int, interval time.Duration) func(time.Duration) (int64, bool) {
+	changed := 0
+	bytes := int64(otherBytes)
+	return func(since time.Duration) (int64, bool) {
+		if changed < times && since >= time.Duration(changed)*interval {
+			changed++
+			bytes = int64(changed) << 30
+			p.setAll(bytes)
+		}
+		return bytes, changed == times
+	}
+}
+
+func seconds(d time.Duration) string {
+	if d == 0 {
+		return "never"
+	}
+	return fmt.Sprintf("%.0f", d.Seconds())
+}
+
+const manyHead = `
+## One provisioner for %d nodes and %d classes
+
+All nodes have the driver, and the provisioner may write capacity %d times a second
+(` + "`--kube-api-capacity-qps`" + `). It polls every %d seconds. At first there are no objects; then all numbers
+change at once; then they change %d times, once in each interval.
+
+- *shown*: seconds until all objects showed what is free.
+- *empty*: seconds until the queue was empty after that.
+- *depth*: the longest that the queue was.
+- *memory*: the most resident memory in that step, in MiB.
+- *writes*: writes in a second until all objects showed it.
+- *calls*: calls of GetCapacity until then.
+
+| provisioner | step | shown | empty | depth | memory | writes | calls |
+| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |
+`
+
+const depthHead = `
+The depth of the queue every %d seconds:
+
+| provisioner | step | depths |
+| --- | --- | --- |
+`

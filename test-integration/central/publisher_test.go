@@ -1,0 +1,193 @@
+package central
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"capacityv2.internal/test-integration/apiservertest"
+	"capacityv2.internal/test-integration/centraldriver"
+	"capacityv2.internal/test-integration/clustertest"
+)
+
+// publisher is a control plane whose capacity objects are observed while one provisioner after another
+// publishes them. Each node has one pool.
+type publisher struct {
+	*clustertest.Cluster
+	driver *centraldriver.Driver
+	nodes  int
+	// objects is how many there have to be: one for each node and class.
+	objects int
+
+	url string // of the metrics of the provisioner
+
+	mutex sync.Mutex
+	shown map[string]int64 // bytes, by the names of objects
+	// writes is how many versions of objects were seen.
+	writes int
+}
+
+// newPublisher creates nodes, the driver, and classes on the same pools. There is no scheduler.
+func newPublisher(tCtx *clustertest.Cluster, nodes int, classes int) *publisher {
+	tCtx.Helper()
+	p := &publisher{Cluster: tCtx, nodes: nodes, objects: nodes * classes, shown: map[string]int64{}}
+	p.driver = createDriver(tCtx, nodes, places*volumeSize<<30)
+	for i := 1; i < classes; i++ {
+		p.driver.CreateClass(tCtx, fmt.Sprintf("%s-%d", class, i+1))
+	}
+	factory := informers.NewSharedInformerFactory(p.Client(), 0)
+	see := func(obj any) {
+		o := obj.(*storagev1.CSIStorageCapacity)
+		p.mutex.Lock()
+		defer p.mutex.Unlock()
+		p.writes++
+		p.shown[o.Name] = o.Capacity.Value()
+	}
+	_, err := factory.Storage().V1().CSIStorageCapacities().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    see,
+		UpdateFunc: func(_, obj any) { see(obj) },
+		DeleteFunc: func(obj any) {
+			if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+				p.mutex.Lock()
+				defer p.mutex.Unlock()
+				delete(p.shown, name.Name)
+			}
+		},
+	})
+	p.ExpectNoError(err, "watch capacity")
+	factory.StartWithContext(p)
+	factory.WaitForCacheSyncWithContext(p)
+	return p
+}
+
+// start starts a provisioner whose metrics are served. The flags win over its own.
+func (p *publisher) start(v variant, flags ...string) *apiservertest.Process {
+	p.Helper()
+	port, err := apiservertest.FreePort()
+	p.ExpectNoError(err, "port of the provisioner")
+	p.url = "http://127.0.0.1:" + port + "/metrics"
+	return startProvisioner(p.Cluster, p.driver, v, p.RESTConfig(), append(flags, "--http-endpoint=127.0.0.1:"+port)...)
+}
+
+// clear deletes all objects. There must not be a provisioner.
+func (p *publisher) clear() {
+	p.Helper()
+	err := p.Client().StorageV1().CSIStorageCapacities(p.driver.Namespace()).DeleteCollection(p, metav1.DeleteOptions{}, metav1.ListOptions{})
+	p.ExpectNoError(err, "delete the objects")
+	p.Eventually(func(context.Context) error {
+		p.mutex.Lock()
+		defer p.mutex.Unlock()
+		if len(p.shown) > 0 {
+			return fmt.Errorf("%d objects are there", len(p.shown))
+		}
+		return nil
+	})
+}
+
+// setAll sets what is free on each node.
+func (p *publisher) setAll(bytes int64) {
+	for i := range p.nodes {
+		p.driver.SetPools(fmt.Sprintf("node-%d", i+1), bytes)
+	}
+}
+
+// sample is what can be seen at one moment.
+type sample struct {
+	at time.Duration
+	// showing is how many objects show what is free.
+	showing       int
+	depth, memory int
+}
+
+// look takes a sample. bytes is what is free on each node.
+func (p *publisher) look(since time.Time, bytes int64) (sample, error) {
+	all, err := metricsOf(p, p.url)
+	if err != nil {
+		return sample{}, err
+	}
+	depth, err := all.sum("workqueue_depth", "name", "csistoragecapacity")
+	if err != nil {
+		return sample{}, err
+	}
+	memory, err := all.sum("process_resident_memory_bytes")
+	if err != nil {
+		return sample{}, err
+	}
+	s := sample{at: time.Since(since), depth: int(depth), memory: int(memory)}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for _, shown := range p.shown {
+		if shown == bytes {
+			s.showing++
+		}
+	}
+	return s, nil
+}
+
+// phase is what happens until all objects show what is free, and nothing is left to do.
+type phase struct {
+	// shown is when all objects showed it, empty when the queue was empty after that. They are 0 if that
+	// was not seen.
+	shown, empty time.Duration
+	// writes and calls of GetCapacity are until shown.
+	writes, calls int
+	samples       []sample
+}
+
+// watch takes samples until a phase has ended, or the limit is over. meanwhile is called before each sample,
+// and returns what is free on each node, and whether that stays so.
+func (p *publisher) watch(limit time.Duration, meanwhile func(since time.Duration) (bytes int64, stays bool)) phase {
+	p.Helper()
+	var result phase
+	p.mutex.Lock()
+	writes := p.writes
+	p.mutex.Unlock()
+	calls, began := p.driver.Calls(), time.Now()
+	for ; time.Since(began) < limit; time.Sleep(250 * time.Millisecond) {
+		bytes, stays := meanwhile(time.Since(began))
+		s, err := p.look(began, bytes)
+		if err != nil {
+			continue // it is about to start
+		}
+		result.samples = append(result.samples, s)
+		if result.shown == 0 && stays && s.showing == p.objects {
+			p.mutex.Lock()
+			result.shown, result.writes, result.calls = s.at, p.writes-writes, p.driver.Calls()-calls
+			p.mutex.Unlock()
+		}
+		if result.shown > 0 && s.depth == 0 {
+			result.empty = s.at
+			break
+		}
+	}
+	return result
+}
+
+// highest returns the greatest of what samples have of something.
+func (r phase) highest(of func(sample) int) int {
+	most := 0
+	for _, s := range r.samples {
+		most = max(most, of(s))
+	}
+	return most
+}
+
+func depth(s sample) int  { return s.depth }
+func memory(s sample) int { return s.memory }
+
+// every returns the depth of the queue at the beginning of each interval.
+func (r phase) every(interval time.Duration) []int {
+	var depths []int
+	for _, s := range r.samples {
+		if s.at >= time.Duration(len(depths))*interval {
+			depths = append(depths, s.depth)
+		}
+	}
+	return depths
+}

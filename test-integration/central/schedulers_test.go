@@ -1,0 +1,199 @@
+package central
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	st "k8s.io/kubernetes/pkg/scheduler/testing"
+	"k8s.io/kubernetes/test/utils/ktesting"
+
+	"capacityv2.internal/test-integration/apiservertest"
+	"capacityv2.internal/test-integration/centraldriver"
+	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/history"
+)
+
+// names are those of schedulers in pods: every other pod has the first one.
+var names = []string{"a", "b"}
+
+// shards is how the names are given to programs of kube-scheduler.
+type shards [][]string
+
+var (
+	together = shards{names}
+	apart    = shards{names[:1], names[1:]}
+)
+
+// schedulers are programs that decide for pods with the names, and the URLs of their metrics.
+type schedulers struct {
+	*clustertest.Cluster
+	driver *centraldriver.Driver
+	nodes  int
+	urls   []string
+}
+
+// schedulerConfig has pods tried again soon.
+const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: %s, qps: 1000, burst: 1000}
+leaderElection: {leaderElect: false}
+podInitialBackoffSeconds: 1
+podMaxBackoffSeconds: 2
+profiles:
+`
+
+// startSchedulers starts a control plane with a driver, a provisioner that confirms if v says so, and a scheduler for
+// each shard, with the feature gate if it is on.
+func startSchedulers(tb testing.TB, nodes int, v variant, isOn bool, shards shards) *schedulers {
+	tb.Helper()
+	c := clustertest.StartWith(ktesting.Init(tb), clustertest.Options{NoScheduler: true})
+	s := &schedulers{Cluster: c, driver: createDriver(c, nodes, places*volumeSize<<30), nodes: nodes}
+	startProvisioner(c, s.driver, v, c.RESTConfig())
+	expectPools(c, nodes, places*volumeSize<<30)
+	folder := os.Getenv("COMPONENTS")
+	if folder == "" {
+		c.Fatal("COMPONENTS is not set; make test and make bench SUITE=provisioner set it")
+	}
+	for _, shard := range shards {
+		kubeconfig := apiservertest.Kubeconfig(c.TContext.TContext, c.RESTConfig(), "")
+		text := fmt.Sprintf(schedulerConfig, kubeconfig)
+		for _, name := range shard {
+			text += "- schedulerName: " + name + "\n"
+		}
+		config := filepath.Join(filepath.Dir(kubeconfig), "scheduler.yaml")
+		c.ExpectNoError(os.WriteFile(config, []byte(text), 0o600), "configuration of the scheduler")
+		_, url := apiservertest.StartComponent(c.TContext.TContext, filepath.Join(folder, "kube-scheduler"), kubeconfig, "--config="+config,
+			fmt.Sprintf("--feature-gates=CSIStorageCapacityV2=%t", isOn))
+		s.urls = append(s.urls, url)
+	}
+	return s
+}
+
+// fill creates as many pods as there are places, and waits until all have one. It returns how long that took.
+func (s *schedulers) fill() (placed int, took time.Duration) {
+	s.Helper()
+	began := time.Now()
+	for i := range s.nodes * places {
+		s.CreatePod(clustertest.Pod{
+			Name: fmt.Sprintf("pod-%d", i), Class: class, Sizes: []string{size},
+			With: func(pod *st.PodWrapper) { pod.SchedulerName(names[i%len(names)]) },
+		})
+	}
+	err := wait.PollUntilContextTimeout(s, 100*time.Millisecond, limit, true, func(context.Context) (bool, error) {
+		pods, err := s.Placed(s)
+		placed = len(pods)
+		return placed == s.nodes*places, err
+	})
+	if err != nil && !wait.Interrupted(err) {
+		s.Fatalf("list pods: %v", err)
+	}
+	return placed, time.Since(began)
+}
+
+// sum returns that of a metric of volume binding over all schedulers. One that has not counted yet has 0.
+func (s *schedulers) sum(metric string, labels ...string) (int, error) {
+	total := 0.0
+	for _, url := range s.urls {
+		all, err := metricsOf(s, url)
+		if err != nil {
+			return 0, err
+		}
+		if value, err := all.sum("scheduler_volume_binding_capacity_"+metric, labels...); err == nil {
+			total += value
+		}
+	}
+	return int(total), nil
+}
+
+// checkNothingReserved returns an error if a scheduler has reserved something.
+func (s *schedulers) checkNothingReserved(context.Context) error {
+	reservations, err1 := s.sum("active_reservations")
+	bytes, err2 := s.sum("in_flight_bytes")
+	if err := errors.Join(err1, err2); err != nil || reservations == 0 && bytes == 0 {
+		return err
+	}
+	return fmt.Errorf("%d volumes with %d bytes are reserved, want none", reservations, bytes)
+}
+
+// TestTwoSchedulers: two schedulers decide for pods by their names, on nodes with as many places as pods. Each pod
+// gets one, whatever the schedulers do not know of each other, and nothing stays reserved.
+func TestTwoSchedulers(t *testing.T) {
+	const nodes = 10
+	s := startSchedulers(t, nodes, variant{provisioner: "CSI_PROVISIONER", qps: 20}, true, apart)
+	if placed, took := s.fill(); placed != nodes*places {
+		t.Fatalf("%d pods have a node after %v, want %d", placed, took, nodes*places)
+	}
+	reservations, err := s.sum("reservations_total")
+	if s.ExpectNoError(err); reservations < nodes*places {
+		t.Errorf("the schedulers have reserved room for %d volumes, want %d or more", reservations, nodes*places)
+	}
+	s.Eventually(s.checkNothingReserved)
+	expectPools(s.Cluster, nodes, 0)
+	if volumes := len(s.driver.Created()); volumes != nodes*places {
+		t.Errorf("%d volumes were created, want %d", volumes, nodes*places)
+	}
+	// What one has decided may not have come to the other one yet.
+	history.Expect(t, "driver", s.driver.History.Operations(), history.Rules{Refusals: math.MaxInt})
+}
+
+// BenchmarkTwoSchedulers fills all nodes at once, with one scheduler for both names and with one for each.
+func BenchmarkTwoSchedulers(b *testing.B) {
+	const nodes, runs = 100, 3
+	var table strings.Builder
+	for _, isOn := range []bool{false, true} {
+		for _, v := range publishers[1:] {
+			v.qps = 20
+			for _, shards := range []shards{together, apart} {
+				var failed, seconds, refused, expired []string
+				for range runs {
+					b.Run(fmt.Sprintf("%t | %s | %d", isOn, v.name(), len(shards)), func(b *testing.B) {
+						s := startSchedulers(b, nodes, v, isOn, shards)
+						placed, took := s.fill()
+						if placed < nodes*places {
+							b.Errorf("%d pods have a node after %v, want %d", placed, took, nodes*places)
+						}
+						rejections, err := s.sum("reservation_rejections_total")
+						s.ExpectNoError(err)
+						ends, err := s.sum("reservation_resets_total", "reason", "expired")
+						s.ExpectNoError(err)
+						failed, seconds = append(failed, fmt.Sprint(s.driver.Failed())), append(seconds, fmt.Sprintf("%.1f", took.Seconds()))
+						refused, expired = append(refused, fmt.Sprint(rejections)), append(expired, fmt.Sprint(ends))
+						if isOn {
+							wait.PollUntilContextTimeout(s, time.Second, limit, true, func(ctx context.Context) (bool, error) { return s.checkNothingReserved(ctx) == nil, nil })
+							s.ExpectNoError(s.checkNothingReserved(s))
+						}
+						history.Expect(b, "driver", s.driver.History.Operations(), history.Rules{Refusals: math.MaxInt})
+					})
+				}
+				gate := map[bool]string{false: "gate off", true: "InFlight"}[isOn]
+				fmt.Fprintf(&table, "| %s | %s | %d | %s | %s | %s | %s |\n", gate, v.name(), len(shards),
+					strings.Join(failed, ", "), strings.Join(seconds, ", "), strings.Join(refused, ", "), strings.Join(expired, ", "))
+			}
+		}
+	}
+	writePart(b, "schedulers", fmt.Sprintf(schedulersHead, nodes*places, nodes, places, runs)+table.String())
+}
+
+const schedulersHead = `
+## Two schedulers
+
+%d pods at once, for %d nodes with room for %d volumes each. Every other pod has another scheduler in
+` + "`schedulerName`" + `. One kube-scheduler has a profile for each name, or there are two, each with one of them. The
+provisioner may write capacity 20 times a second. Each was measured %d times.
+
+- *failed*: volumes that were asked for where there was no room.
+- *decided*: seconds until all pods had a node.
+- *waited*: pods that had to wait for a reservation.
+- *expired*: reservations that the timeout has ended.
+
+| scheduler | provisioner | schedulers | failed | decided | waited | expired |
+| --- | --- | ---: | --- | --- | --- | --- |
+`

@@ -1,0 +1,176 @@
+package central
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/component-helpers/storage/volume"
+	"k8s.io/kubernetes/test/utils/ktesting"
+
+	"capacityv2.internal/test-integration/clustertest"
+)
+
+// smallVolume is the size of volumes here, in bytes.
+const smallVolume = 1 << 20
+
+// createVolumes has volumes created, one after the other on each of the nodes, in the class of all. The next one
+// begins when an object shows the last one. each may be nil, and is called after each volume.
+func (p *publisher) createVolumes(prefix string, nodes []string, each func(i int)) {
+	p.Helper()
+	for i, node := range nodes {
+		name := fmt.Sprintf("%s-%d", prefix, i)
+		_, err := p.Client().CoreV1().PersistentVolumeClaims(p.Namespace).Create(p, &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{volume.AnnSelectedNode: node}},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				StorageClassName: new(class), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(smallVolume, resource.BinarySI)}},
+			},
+		}, metav1.CreateOptions{})
+		p.ExpectNoError(err, "create claim")
+		p.Eventually(func(context.Context) error {
+			if claim := p.Claim(name); claim.Status.Phase != corev1.ClaimBound {
+				return fmt.Errorf("claim %s is %s", name, claim.Status.Phase)
+			}
+			return nil
+		})
+		p.waitForShown(p.driver.Free(node)[0])
+		if each != nil {
+			each(i)
+		}
+	}
+}
+
+// waitForShown waits until the objects of one node show so many bytes. Only one node may have as many.
+func (p *publisher) waitForShown(bytes int64) {
+	p.Helper()
+	p.Eventually(func(context.Context) error {
+		p.mutex.Lock()
+		defer p.mutex.Unlock()
+		n := 0
+		for _, shown := range p.shown {
+			if shown == bytes {
+				n++
+			}
+		}
+		if want := p.objects / p.nodes; n < want {
+			return fmt.Errorf("%d objects show %d bytes, want %d", n, bytes, want)
+		}
+		return nil
+	})
+}
+
+// setDifferent sets what is free on each node, differently.
+func (p *publisher) setDifferent() {
+	for i := range p.nodes {
+		p.driver.SetPools(fmt.Sprintf("node-%d", i+1), int64(i+1)<<40)
+	}
+}
+
+// waitForDifferent waits until all objects show that, and the provisioner has nothing left to do.
+func (p *publisher) waitForDifferent() {
+	p.Helper()
+	for i := range p.nodes {
+		p.waitForShown(int64(i+1) << 40)
+	}
+}
+
+// spread returns node-1 to node-n, again and again.
+func spread(volumes, nodes int) []string {
+	var all []string
+	for i := range volumes {
+		all = append(all, fmt.Sprintf("node-%d", i%nodes+1))
+	}
+	return all
+}
+
+// settle is how long nothing more has to come after the last volume was shown. It is longer than the poll
+// interval in the test.
+const settle = 2 * time.Second
+
+// TestWatchTraffic: with a confirmation, one watcher gets one event for each volume and class, as without.
+func TestWatchTraffic(t *testing.T) {
+	const nodes, classes, volumes = 10, 2, 30
+	p := newPublisher(clustertest.StartWith(ktesting.Init(t), clustertest.Options{NoScheduler: true}), nodes, classes)
+	p.setDifferent()
+	p.start(variant{provisioner: "CSI_PROVISIONER", qps: 200}, "--capacity-poll-interval=1s")
+	p.waitForDifferent()
+	expectPools(p.Cluster, classes, 1<<40)
+	m := startMeter(p.Cluster, runtime.ContentTypeProtobuf)
+	p.createVolumes("volume", spread(volumes, nodes), nil)
+	time.Sleep(settle)
+	if got := m.read(); got.events < volumes || got.events > classes*volumes {
+		t.Errorf("%d events for %d volumes of drivers with %d classes, want one for each volume and class at most", got.events, volumes, classes)
+	}
+	expectNoRefusals(t, p.driver)
+}
+
+// BenchmarkWatchTraffic creates volumes on many nodes, and on one node.
+func BenchmarkWatchTraffic(b *testing.B) {
+	const nodes, volumes = 100, 300
+	var table strings.Builder
+	for _, v := range publishers {
+		v.qps = 200
+		for _, used := range []int{nodes, 1} {
+			b.Run(fmt.Sprintf("%s | %d", v.name(), used), func(b *testing.B) {
+				fmt.Fprintf(&table, "| %s | %d | %s |\n", v.name(), used, measureWatch(b, v, nodes, spread(volumes, used)))
+			})
+		}
+	}
+	writePart(b, "watch", fmt.Sprintf(watchHead, volumes, nodes, watchedVolumes, watchers, watchedVolumes)+table.String())
+}
+
+// measureWatch returns what is in the table for volumes that are created on such nodes.
+func measureWatch(b *testing.B, v variant, nodes int, on []string) string {
+	p := newPublisher(clustertest.StartWith(ktesting.Init(b), clustertest.Options{NoScheduler: true}), nodes, 1)
+	p.setDifferent()
+	p.start(v)
+	p.waitForDifferent()
+	time.Sleep(settle)
+	meters := []*meter{startMeter(p.Cluster, runtime.ContentTypeProtobuf), startMeter(p.Cluster, runtime.ContentTypeJSON)}
+	read := func() (all []traffic) {
+		for _, m := range meters {
+			all = append(all, m.read())
+		}
+		return all
+	}
+	before, beforeLast := read(), []traffic(nil)
+	p.createVolumes("volume", on, func(i int) {
+		if i == len(on)-2 {
+			time.Sleep(settle)
+			beforeLast = read()
+		}
+	})
+	time.Sleep(settle)
+	after := read()
+	each := func(n int64) float64 { return float64(n) / float64(len(on)) }
+	protobuf, json, last := after[0].minus(before[0]), after[1].minus(before[1]), after[0].minus(beforeLast[0])
+	return fmt.Sprintf("%.2f | %.0f | %.0f | %.0f | %.0f | %d | %.2f", each(protobuf.events), each(protobuf.objects), each(protobuf.wire),
+		each(json.objects), each(json.wire), last.wire, each(protobuf.wire)*watchedVolumes*watchers/(1<<20))
+}
+
+// watchedVolumes are those of the last column, in an hour; watchers are the schedulers.
+const watchedVolumes, watchers = 1000, 3
+
+const watchHead = `
+## What a watcher gets
+
+%d volumes, one after the other on %d nodes in turn, or all on one node. Each is shown before the next one is
+created. One class; the provisioner may write more often than it has to. One watcher reads
+all CSIStorageCapacity objects as protobuf, and one as JSON.
+
+- *events*: for each volume.
+- *protobuf*, *JSON*: bytes of the watch for each volume, and what its connection has read, with HTTP and TLS.
+- *last*: what the connection has read for the last volume, as protobuf.
+- *%d an hour*: MiB in an hour for so many volumes, %d schedulers that watch, and protobuf. It is calculated from the
+  bytes for each volume.
+
+| provisioner | nodes | events | protobuf | read | JSON | read | last | %d an hour |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+`
