@@ -27,7 +27,7 @@ help: ## List the verbs
 	@echo "  KEEP=1              e2e: leave the cluster to the next run, until make down"
 	@echo "  PODS=N              nightly: how many pods for each policy in the stress test"
 	@echo "  SEED=N              nightly: the order of faults of an earlier run of stress or faults"
-	@echo "  SUITE=NAME          bench, nightly: the suite chain; in nightly, only folders of suites that match"
+	@echo "  SUITE=NAME          bench, nightly: the suite chain or provisioner; in nightly, only folders of suites that match"
 	@echo "  ONLY=REGEXP         bench, nightly: only these parts"
 	@echo "  RUNS=N              bench: how often the suite chain measures each part"
 	@echo "  FUZZ_TIME=10m       nightly: how long each fuzz test runs"

@@ -25,9 +25,13 @@ type BenchOptions struct {
 }
 
 const (
-	schedulerSuite = "scheduler"
-	chainSuite     = "chain"
+	schedulerSuite   = "scheduler"
+	chainSuite       = "chain"
+	provisionerSuite = "provisioner"
 )
+
+// suiteNames are those of all suites, for people.
+const suiteNames = schedulerSuite + ", " + chainSuite + " or " + provisionerSuite
 
 func benchCommand(a *App) *cobra.Command {
 	var o BenchOptions
@@ -38,9 +42,13 @@ queue.md. What has been measured stays when another part of a page is measured.
 The suite chain measures scheduler, provisioner and reference driver together, in two to three hours: a
 central provisioner for 100 nodes first, without a cluster, and then on a cluster of three nodes,
 whose scheduler is replaced for each scenario. The report has what one call has measured: with
---only, it is written beside the logs, and --only central is the first part alone.`,
+--only, it is written beside the logs, and --only central is the first part alone.
+
+The suite provisioner measures a central provisioner for 2000 nodes, what its watchers get, and two
+schedulers with pods of their own, in 40 minutes and without a cluster. With --only, the page is
+written beside the logs.`,
 		"  capacityv2 bench --only 'filter pass'\n  capacityv2 bench --suite chain --runs 1 --only '^tight/InFlight'", func(ctx context.Context) error { return a.Bench(ctx, o) })
-	c.Flags().StringVar(&o.Suite, "suite", schedulerSuite, "what to measure: "+schedulerSuite+" or "+chainSuite)
+	c.Flags().StringVar(&o.Suite, "suite", schedulerSuite, "what to measure: "+suiteNames)
 	patternFlag(c, &o.Only, "only", "only runs, or scenarios SCENARIO/SCHEDULER/PROVISIONER, whose name matches")
 	c.Flags().BoolVar(&o.ReportOnly, "report-only", false, "write the report of the scheduler again from the results of the last run")
 	c.Flags().IntVar(&o.Runs, "runs", 5, "how often the suite chain measures each scenario")
@@ -52,10 +60,12 @@ func (a *App) Bench(ctx context.Context, o BenchOptions) error {
 	switch {
 	case o.Suite == schedulerSuite:
 		return a.benchScheduler(ctx, o)
-	case o.Suite != chainSuite:
-		return run.Refuse(fmt.Sprintf("no suite %q", o.Suite), schedulerSuite+" or "+chainSuite, "make bench SUITE=chain")
+	case o.Suite != chainSuite && o.Suite != provisionerSuite:
+		return run.Refuse(fmt.Sprintf("no suite %q", o.Suite), suiteNames, "make bench SUITE=chain")
 	case o.ReportOnly:
-		return run.Refuse("--report-only for the suite chain", "the suite scheduler: only that keeps results", "make bench REPORT_ONLY=1")
+		return run.Refuse("--report-only for the suite "+o.Suite, "the suite scheduler: only that keeps results", "make bench REPORT_ONLY=1")
+	case o.Suite == provisionerSuite:
+		return a.benchProvisioner(ctx, o.Only)
 	case o.Runs <= 0:
 		return run.Refuse(fmt.Sprintf("--runs is %d", o.Runs), "a number above 0", "make bench SUITE=chain RUNS=1")
 	}

@@ -13,15 +13,15 @@ import (
 )
 
 // StartComponent starts a kube-scheduler or a kube-controller-manager, and waits until it serves. The
-// flags are added to those that it needs for that. It returns the URL of its metrics for [Get].
-func StartComponent(tCtx ktesting.TContext, program, kubeconfig string, flags ...string) (process *Process, metrics string) {
+// flags are added to those that it needs for that. address is where it serves /metrics and /readyz, for [Get].
+func StartComponent(tCtx ktesting.TContext, program, kubeconfig string, flags ...string) (process *Process, address string) {
 	tCtx.Helper()
 	port, err := FreePort()
 	tCtx.ExpectNoError(err, "port of "+program)
 	process = StartProcess(tCtx, program, nil, append(flags, "--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+tCtx.TempDir(),
 		"--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig,
 		"--authorization-always-allow-paths=/healthz,/readyz,/metrics")...)
-	address := "https://127.0.0.1:" + port
+	address = "https://127.0.0.1:" + port
 	var last error
 	err = wait.PollUntilContextTimeout(tCtx, 50*time.Millisecond, programStartTimeout, true, func(ctx context.Context) (bool, error) {
 		if err, ended := process.Ended(); ended {
@@ -33,7 +33,7 @@ func StartComponent(tCtx ktesting.TContext, program, kubeconfig string, flags ..
 	if err != nil {
 		tCtx.Fatalf("%s does not serve: %v; last: %v", program, err, last)
 	}
-	return process, address + "/metrics"
+	return process, address
 }
 
 // insecure does not check certificates, which programs make at their start.

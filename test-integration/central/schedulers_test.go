@@ -24,12 +24,18 @@ import (
 // names are those of schedulers in pods: every other pod has the first one.
 var names = []string{"a", "b"}
 
-// shards is how the names are given to programs of kube-scheduler.
-type shards [][]string
+// layout is what programs of kube-scheduler decide: each for pods with some of the names, and for all nodes or for
+// a part of them.
+type layout struct {
+	name   string
+	shards [][]string
+	byNode bool
+}
 
 var (
-	together = shards{names}
-	apart    = shards{names[:1], names[1:]}
+	one       = layout{"one", [][]string{names}, false}
+	two       = layout{"two", [][]string{names[:1], names[1:]}, false}
+	twoByNode = layout{"two, each with half of the nodes", [][]string{names[:1], names[1:]}, true}
 )
 
 // schedulers are programs that decide for pods with the names, and the URLs of their metrics.
@@ -50,9 +56,34 @@ podMaxBackoffSeconds: 2
 profiles:
 `
 
-// startSchedulers starts a control plane with a driver, a provisioner that confirms if v says so, and a scheduler for
-// each shard, with the feature gate if it is on.
-func startSchedulers(tb testing.TB, nodes int, v variant, isOn bool, shards shards) *schedulers {
+// addedAffinity is for a profile that uses some nodes only.
+const addedAffinity = `  pluginConfig:
+  - name: NodeAffinity
+    args:
+      addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: %s, operator: In, values: [%s]}]}]}}
+`
+
+// config returns the configuration of the scheduler for one of the shards.
+func (l layout) config(kubeconfig string, shard, nodes int) string {
+	text := fmt.Sprintf(schedulerConfig, kubeconfig)
+	var own []string
+	for i := range nodes {
+		if i%len(l.shards) == shard {
+			own = append(own, fmt.Sprintf("node-%d", i+1))
+		}
+	}
+	for _, name := range l.shards[shard] {
+		text += "- schedulerName: " + name + "\n"
+		if l.byNode {
+			text += fmt.Sprintf(addedAffinity, clustertest.NodeLabel, strings.Join(own, ", "))
+		}
+	}
+	return text
+}
+
+// startSchedulers starts a control plane with a driver, a provisioner, and the schedulers of a layout, with the feature
+// gate if it is on.
+func startSchedulers(tb testing.TB, nodes int, v variant, isOn bool, l layout) *schedulers {
 	tb.Helper()
 	c := clustertest.StartWith(ktesting.Init(tb), clustertest.Options{NoScheduler: true})
 	s := &schedulers{Cluster: c, driver: createDriver(c, nodes, places*volumeSize<<30), nodes: nodes}
@@ -62,17 +93,17 @@ func startSchedulers(tb testing.TB, nodes int, v variant, isOn bool, shards shar
 	if folder == "" {
 		c.Fatal("COMPONENTS is not set; make test and make bench SUITE=provisioner set it")
 	}
-	for _, shard := range shards {
+	for shard := range l.shards {
 		kubeconfig := apiservertest.Kubeconfig(c.TContext.TContext, c.RESTConfig(), "")
-		text := fmt.Sprintf(schedulerConfig, kubeconfig)
-		for _, name := range shard {
-			text += "- schedulerName: " + name + "\n"
-		}
 		config := filepath.Join(filepath.Dir(kubeconfig), "scheduler.yaml")
-		c.ExpectNoError(os.WriteFile(config, []byte(text), 0o600), "configuration of the scheduler")
-		_, url := apiservertest.StartComponent(c.TContext.TContext, filepath.Join(folder, "kube-scheduler"), kubeconfig, "--config="+config,
+		c.ExpectNoError(os.WriteFile(config, []byte(l.config(kubeconfig, shard, nodes)), 0o600), "configuration of the scheduler")
+		_, address := apiservertest.StartComponent(c.TContext.TContext, filepath.Join(folder, "kube-scheduler"), kubeconfig, "--config="+config,
 			fmt.Sprintf("--feature-gates=CSIStorageCapacityV2=%t", isOn))
-		s.urls = append(s.urls, url)
+		c.Eventually(func(ctx context.Context) error {
+			_, err := apiservertest.Get(ctx, address+"/readyz")
+			return err
+		})
+		s.urls = append(s.urls, address+"/metrics")
 	}
 	return s
 }
@@ -124,15 +155,26 @@ func (s *schedulers) checkNothingReserved(context.Context) error {
 }
 
 // TestTwoSchedulers: two schedulers decide for pods by their names, on nodes with as many places as pods. Each pod
-// gets one, whatever the schedulers do not know of each other, and nothing stays reserved.
+// gets one, whatever the schedulers do not know of each other, and nothing stays reserved. No volume is refused where
+// each scheduler has nodes of its own.
 func TestTwoSchedulers(t *testing.T) {
+	for _, l := range []layout{two, twoByNode} {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			testTwoSchedulers(t, l)
+		})
+	}
+}
+
+func testTwoSchedulers(t *testing.T, l layout) {
 	const nodes = 10
-	s := startSchedulers(t, nodes, variant{provisioner: "CSI_PROVISIONER", qps: 20}, true, apart)
+	s := startSchedulers(t, nodes, variant{provisioner: "CSI_PROVISIONER", qps: 20}, true, l)
 	if placed, took := s.fill(); placed != nodes*places {
 		t.Fatalf("%d pods have a node after %v, want %d", placed, took, nodes*places)
 	}
 	reservations, err := s.sum("reservations_total")
-	if s.ExpectNoError(err); reservations < nodes*places {
+	s.ExpectNoError(err, "metrics of the schedulers")
+	if reservations < nodes*places {
 		t.Errorf("the schedulers have reserved room for %d volumes, want %d or more", reservations, nodes*places)
 	}
 	s.Eventually(s.checkNothingReserved)
@@ -140,8 +182,12 @@ func TestTwoSchedulers(t *testing.T) {
 	if volumes := len(s.driver.Created()); volumes != nodes*places {
 		t.Errorf("%d volumes were created, want %d", volumes, nodes*places)
 	}
-	// What one has decided may not have come to the other one yet.
-	history.Expect(t, "driver", s.driver.History.Operations(), history.Rules{Refusals: math.MaxInt})
+	var rules history.Rules
+	if !l.byNode {
+		// What one has decided may not have come to the other one yet.
+		rules.Refusals = math.MaxInt
+	}
+	history.Expect(t, "driver", s.driver.History.Operations(), rules)
 }
 
 // BenchmarkTwoSchedulers fills all nodes at once, with one scheduler for both names and with one for each.
@@ -150,44 +196,53 @@ func BenchmarkTwoSchedulers(b *testing.B) {
 	var table strings.Builder
 	for _, isOn := range []bool{false, true} {
 		for _, v := range publishers[1:] {
+			if !isOn && !v.unconfirmed {
+				continue // with the gate off, nobody reads confirmations
+			}
 			v.qps = 20
-			for _, shards := range []shards{together, apart} {
-				var failed, seconds, refused, expired []string
+			for _, l := range []layout{one, two, twoByNode} {
+				var columns [4][]string
 				for range runs {
-					b.Run(fmt.Sprintf("%t | %s | %d", isOn, v.name(), len(shards)), func(b *testing.B) {
-						s := startSchedulers(b, nodes, v, isOn, shards)
-						placed, took := s.fill()
-						if placed < nodes*places {
-							b.Errorf("%d pods have a node after %v, want %d", placed, took, nodes*places)
+					b.Run(fmt.Sprintf("%t | %s | %s", isOn, v.name(), l.name), func(b *testing.B) {
+						for i, value := range measureSchedulers(b, startSchedulers(b, nodes, v, isOn, l)) {
+							columns[i] = append(columns[i], value)
 						}
-						rejections, err := s.sum("reservation_rejections_total")
-						s.ExpectNoError(err)
-						ends, err := s.sum("reservation_resets_total", "reason", "expired")
-						s.ExpectNoError(err)
-						failed, seconds = append(failed, fmt.Sprint(s.driver.Failed())), append(seconds, fmt.Sprintf("%.1f", took.Seconds()))
-						refused, expired = append(refused, fmt.Sprint(rejections)), append(expired, fmt.Sprint(ends))
-						if isOn {
-							wait.PollUntilContextTimeout(s, time.Second, limit, true, func(ctx context.Context) (bool, error) { return s.checkNothingReserved(ctx) == nil, nil })
-							s.ExpectNoError(s.checkNothingReserved(s))
-						}
-						history.Expect(b, "driver", s.driver.History.Operations(), history.Rules{Refusals: math.MaxInt})
 					})
 				}
-				gate := map[bool]string{false: "gate off", true: "InFlight"}[isOn]
-				fmt.Fprintf(&table, "| %s | %s | %d | %s | %s | %s | %s |\n", gate, v.name(), len(shards),
-					strings.Join(failed, ", "), strings.Join(seconds, ", "), strings.Join(refused, ", "), strings.Join(expired, ", "))
+				fmt.Fprintf(&table, "| %s | %s | %s |", map[bool]string{false: "gate off", true: "InFlight"}[isOn], v.name(), l.name)
+				for _, column := range columns {
+					fmt.Fprintf(&table, " %s |", strings.Join(column, ", "))
+				}
+				fmt.Fprintln(&table)
 			}
 		}
 	}
 	writePart(b, "schedulers", fmt.Sprintf(schedulersHead, nodes*places, nodes, places, runs)+table.String())
 }
 
+// measureSchedulers returns the columns of the table for one run.
+func measureSchedulers(b *testing.B, s *schedulers) [4]string {
+	placed, took := s.fill()
+	if placed < s.nodes*places {
+		b.Errorf("%d pods have a node after %v, want %d", placed, took, s.nodes*places)
+	}
+	if err := wait.PollUntilContextTimeout(s, time.Second, limit, true, func(ctx context.Context) (bool, error) { return s.checkNothingReserved(ctx) == nil, nil }); err != nil {
+		b.Errorf("after %v: %v", limit, s.checkNothingReserved(s))
+	}
+	waited, err1 := s.sum("reservation_rejections_total")
+	expired, err2 := s.sum("reservation_resets_total", "reason", "expired")
+	s.ExpectNoError(errors.Join(err1, err2), "metrics of the schedulers")
+	history.Expect(b, "driver", s.driver.History.Operations(), history.Rules{Refusals: math.MaxInt})
+	return [4]string{fmt.Sprint(s.driver.Failed()), fmt.Sprintf("%.1f", took.Seconds()), fmt.Sprint(waited), fmt.Sprint(expired)}
+}
+
 const schedulersHead = `
 ## Two schedulers
 
 %d pods at once, for %d nodes with room for %d volumes each. Every other pod has another scheduler in
-` + "`schedulerName`" + `. One kube-scheduler has a profile for each name, or there are two, each with one of them. The
-provisioner may write capacity 20 times a second. Each was measured %d times.
+` + "`schedulerName`" + `. One kube-scheduler has a profile for each name, or there are two, each with one of them. In the
+last case, each of the two uses half of the nodes (` + "`addedAffinity`" + `). The provisioner may write capacity 20
+times a second. Each was measured %d times.
 
 - *failed*: volumes that were asked for where there was no room.
 - *decided*: seconds until all pods had a node.
@@ -195,5 +250,5 @@ provisioner may write capacity 20 times a second. Each was measured %d times.
 - *expired*: reservations that the timeout has ended.
 
 | scheduler | provisioner | schedulers | failed | decided | waited | expired |
-| --- | --- | ---: | --- | --- | --- | --- |
+| --- | --- | --- | --- | --- | --- | --- |
 `

@@ -77,8 +77,8 @@ func startManager(c *clustertest.Cluster, k kind) *apiservertest.Process {
 // kind.
 func startComponent(c *clustertest.Cluster, k kind, name, kubeconfig string, flags ...string) *apiservertest.Process {
 	c.Helper()
-	process, url := apiservertest.StartComponent(c.TContext.TContext, k.program(c.TContext.TContext, name), kubeconfig, append(k.gates(""), flags...)...)
-	metrics, err := apiservertest.Get(c, url)
+	process, address := apiservertest.StartComponent(c.TContext.TContext, k.program(c.TContext.TContext, name), kubeconfig, append(k.gates(""), flags...)...)
+	metrics, err := apiservertest.Get(c, address+"/metrics")
 	c.ExpectNoError(err, "metrics of "+name)
 	c.ExpectNoError(k.checkGate(metrics), name)
 	return process
