@@ -2,7 +2,9 @@ package central
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +28,9 @@ type publisher struct {
 	objects int
 
 	url string // of the metrics of the provisioner
+	// interval is that in which they are read. It costs the provisioner more time than anything else if there are
+	// thousands of objects.
+	interval time.Duration
 
 	mutex sync.Mutex
 	shown map[string]int64 // bytes, by the names of objects
@@ -36,7 +41,7 @@ type publisher struct {
 // newPublisher creates nodes, the driver, and classes on the same pools. There is no scheduler.
 func newPublisher(tCtx *clustertest.Cluster, nodes int, classes int) *publisher {
 	tCtx.Helper()
-	p := &publisher{Cluster: tCtx, nodes: nodes, objects: nodes * classes, shown: map[string]int64{}}
+	p := &publisher{Cluster: tCtx, nodes: nodes, objects: nodes * classes, interval: 250 * time.Millisecond, shown: map[string]int64{}}
 	p.driver = createDriver(tCtx, nodes, places*volumeSize<<30)
 	for i := 1; i < classes; i++ {
 		p.driver.CreateClass(tCtx, fmt.Sprintf("%s-%d", class, i+1))
@@ -97,37 +102,38 @@ func (p *publisher) setAll(bytes int64) {
 	}
 }
 
-// sample is what can be seen at one moment.
+// sample is what the metrics of the provisioner say at one moment.
 type sample struct {
-	at time.Duration
-	// showing is how many objects show what is free.
-	showing       int
+	at            time.Duration
 	depth, memory int
+	// took is how long it took to read them.
+	took time.Duration
 }
 
-// look takes a sample. bytes is what is free on each node.
-func (p *publisher) look(since time.Time, bytes int64) (sample, error) {
+// look takes a sample.
+func (p *publisher) look(began time.Time) (sample, error) {
+	s := sample{at: time.Since(began)}
 	all, err := metricsOf(p, p.url)
 	if err != nil {
 		return sample{}, err
 	}
-	depth, err := all.sum("workqueue_depth", "name", "csistoragecapacity")
-	if err != nil {
-		return sample{}, err
-	}
-	memory, err := all.sum("process_resident_memory_bytes")
-	if err != nil {
-		return sample{}, err
-	}
-	s := sample{at: time.Since(since), depth: int(depth), memory: int(memory)}
+	depth, err1 := all.sum("workqueue_depth", "name", "csistoragecapacity")
+	memory, err2 := all.sum("process_resident_memory_bytes")
+	s.depth, s.memory, s.took = int(depth), int(memory), time.Since(began)-s.at
+	return s, errors.Join(err1, err2)
+}
+
+// showing returns how many objects show so many bytes.
+func (p *publisher) showing(bytes int64) int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	n := 0
 	for _, shown := range p.shown {
 		if shown == bytes {
-			s.showing++
+			n++
 		}
 	}
-	return s, nil
+	return n
 }
 
 // phase is what happens until all objects show what is free, and nothing is left to do.
@@ -140,7 +146,7 @@ type phase struct {
 	samples       []sample
 }
 
-// watch takes samples until a phase has ended, or the limit is over. meanwhile is called before each sample,
+// watch takes samples, the first one at once, until a phase has ended, or the limit is over. meanwhile is called again and again,
 // and returns what is free on each node, and whether that stays so.
 func (p *publisher) watch(limit time.Duration, meanwhile func(since time.Duration) (bytes int64, stays bool)) phase {
 	p.Helper()
@@ -149,19 +155,23 @@ func (p *publisher) watch(limit time.Duration, meanwhile func(since time.Duratio
 	writes := p.writes
 	p.mutex.Unlock()
 	calls, began := p.driver.Calls(), time.Now()
-	for ; time.Since(began) < limit; time.Sleep(250 * time.Millisecond) {
+	for next := began; time.Since(began) < limit; time.Sleep(100 * time.Millisecond) {
 		bytes, stays := meanwhile(time.Since(began))
-		s, err := p.look(began, bytes)
+		if result.shown == 0 && stays && p.showing(bytes) == p.objects {
+			p.mutex.Lock()
+			result.shown, result.writes, result.calls = time.Since(began), p.writes-writes, p.driver.Calls()-calls
+			p.mutex.Unlock()
+		}
+		if time.Now().Before(next) {
+			continue
+		}
+		next = time.Now().Add(p.interval)
+		s, err := p.look(began)
 		if err != nil {
 			continue // it is about to start
 		}
 		result.samples = append(result.samples, s)
-		if result.shown == 0 && stays && s.showing == p.objects {
-			p.mutex.Lock()
-			result.shown, result.writes, result.calls = s.at, p.writes-writes, p.driver.Calls()-calls
-			p.mutex.Unlock()
-		}
-		if result.shown > 0 && s.depth == 0 {
+		if result.shown > 0 && s.at >= result.shown && s.depth == 0 {
 			result.empty = s.at
 			break
 		}
@@ -180,14 +190,13 @@ func (r phase) highest(of func(sample) int) int {
 
 func depth(s sample) int  { return s.depth }
 func memory(s sample) int { return s.memory }
+func took(s sample) int   { return int(s.took) }
 
-// every returns the depth of the queue at the beginning of each interval.
-func (r phase) every(interval time.Duration) []int {
-	var depths []int
+// depths are those of the queue in the samples, with the seconds.
+func (r phase) depths() string {
+	var all []string
 	for _, s := range r.samples {
-		if s.at >= time.Duration(len(depths))*interval {
-			depths = append(depths, s.depth)
-		}
+		all = append(all, fmt.Sprintf("%.0f s: %d", s.at.Seconds(), s.depth))
 	}
-	return depths
+	return strings.Join(all, ", ")
 }

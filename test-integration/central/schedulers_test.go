@@ -49,7 +49,7 @@ type schedulers struct {
 // schedulerConfig has pods tried again soon.
 const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
-clientConnection: {kubeconfig: %s, qps: 1000, burst: 1000}
+clientConnection: {kubeconfig: %q, qps: 1000, burst: 1000}
 leaderElection: {leaderElect: false}
 podInitialBackoffSeconds: 1
 podMaxBackoffSeconds: 2
