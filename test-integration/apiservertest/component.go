@@ -37,7 +37,7 @@ func StartComponent(tCtx ktesting.TContext, program, kubeconfig string, flags ..
 }
 
 // insecure does not check certificates, which programs make at their start.
-var insecure = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+var insecure = &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 
 // Get returns what a program on this machine serves. Anything but 200 is an error.
 func Get(ctx context.Context, url string) ([]byte, error) {

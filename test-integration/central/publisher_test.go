@@ -111,9 +111,9 @@ type sample struct {
 }
 
 // look takes a sample.
-func (p *publisher) look(began time.Time) (sample, error) {
+func (p *publisher) look(ctx context.Context, began time.Time) (sample, error) {
 	s := sample{at: time.Since(began)}
-	all, err := metricsOf(p, p.url)
+	all, err := metricsOf(ctx, p.url)
 	if err != nil {
 		return sample{}, err
 	}
@@ -146,37 +146,59 @@ type phase struct {
 	samples       []sample
 }
 
-// watch takes samples, the first one at once, until a phase has ended, or the limit is over. meanwhile is called again and again,
-// and returns what is free on each node, and whether that stays so.
-func (p *publisher) watch(limit time.Duration, meanwhile func(since time.Duration) (bytes int64, stays bool)) phase {
+// watch takes samples until a phase has ended, or the limit is over. bytes is what is free on each node.
+func (p *publisher) watch(limit time.Duration, bytes int64) phase {
 	p.Helper()
 	var result phase
 	p.mutex.Lock()
 	writes := p.writes
 	p.mutex.Unlock()
 	calls, began := p.driver.Calls(), time.Now()
-	for next := began; time.Since(began) < limit; time.Sleep(100 * time.Millisecond) {
-		bytes, stays := meanwhile(time.Since(began))
-		if result.shown == 0 && stays && p.showing(bytes) == p.objects {
+	samples, end := p.sample(began)
+	defer end()
+	for ; time.Since(began) < limit; time.Sleep(100 * time.Millisecond) {
+		if result.shown == 0 && p.showing(bytes) == p.objects {
 			p.mutex.Lock()
 			result.shown, result.writes, result.calls = time.Since(began), p.writes-writes, p.driver.Calls()-calls
 			p.mutex.Unlock()
 		}
-		if time.Now().Before(next) {
-			continue
-		}
-		next = time.Now().Add(p.interval)
-		s, err := p.look(began)
-		if err != nil {
-			continue // it is about to start
-		}
-		result.samples = append(result.samples, s)
-		if result.shown > 0 && s.at >= result.shown && s.depth == 0 {
-			result.empty = s.at
-			break
+		select {
+		case s := <-samples:
+			result.samples = append(result.samples, s)
+			if result.shown > 0 && s.at >= result.shown && s.depth == 0 {
+				result.empty = s.at
+				return result
+			}
+		default:
 		}
 	}
 	return result
+}
+
+// sample takes samples until it is ended. Those are left out for which the provisioner does not answer: it is about to
+// start.
+func (p *publisher) sample(began time.Time) (samples <-chan sample, end func()) {
+	ctx, cancel := context.WithCancel(p)
+	taken := make(chan sample)
+	var group sync.WaitGroup
+	group.Go(func() {
+		for ctx.Err() == nil {
+			if s, err := p.look(ctx, began); err == nil {
+				select {
+				case taken <- s:
+				case <-ctx.Done():
+				}
+			}
+			select {
+			case <-time.After(p.interval):
+			case <-ctx.Done():
+			}
+		}
+	})
+	return taken, func() {
+		cancel()
+		group.Wait()
+	}
 }
 
 // highest returns the greatest of what samples have of something.

@@ -192,7 +192,7 @@ func testTwoSchedulers(t *testing.T, l layout) {
 
 // BenchmarkTwoSchedulers fills all nodes at once, with one scheduler for both names and with one for each.
 func BenchmarkTwoSchedulers(b *testing.B) {
-	const nodes, runs = 100, 3
+	const nodes, runs = 100, 1
 	var table strings.Builder
 	for _, isOn := range []bool{false, true} {
 		for _, v := range publishers[1:] {
@@ -242,7 +242,7 @@ const schedulersHead = `
 %d pods at once, for %d nodes with room for %d volumes each. Every other pod has another scheduler in
 ` + "`schedulerName`" + `. One kube-scheduler has a profile for each name, or there are two, each with one of them. In the
 last case, each of the two uses half of the nodes (` + "`addedAffinity`" + `). The provisioner may write capacity 20
-times a second. Each was measured %d times.
+times a second. Each was measured %d time(s).
 
 - *failed*: volumes that were asked for where there was no room.
 - *decided*: seconds until all pods had a node.
