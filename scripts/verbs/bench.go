@@ -45,7 +45,7 @@ whose scheduler is replaced for each scenario. The report has what one call has 
 --only, it is written beside the logs, and --only central is the first part alone.
 
 The suite provisioner measures a central provisioner for 2000 nodes, what its watchers get, and two
-schedulers with pods of their own, in 40 minutes and without a cluster. With --only, the page is
+schedulers with pods of their own, in half an hour and without a cluster. With --only, the page is
 written beside the logs.`,
 		"  capacityv2 bench --only 'filter pass'\n  capacityv2 bench --suite chain --runs 1 --only '^tight/InFlight'", func(ctx context.Context) error { return a.Bench(ctx, o) })
 	c.Flags().StringVar(&o.Suite, "suite", schedulerSuite, "what to measure: "+suiteNames)
