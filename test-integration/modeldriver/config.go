@@ -21,6 +21,10 @@ type Config struct {
 	// Classes are the names of its storage classes. All of them use the same
 	// pools. Each has one capacity object for each segment.
 	Classes []string
+	// Apart gives each class pools of its own in each segment, of the same sizes, so
+	// that a volume changes one object. The segments of the driver are then those of
+	// Segments once for each class, in the order of Classes.
+	Apart bool
 	// Segments are the parts of the storage that differ in the nodes that have
 	// access.
 	Segments []Segment
@@ -92,6 +96,33 @@ type Segment struct {
 	Labels map[string]string
 	// Pools are the sizes of the pools, in bytes, none of them used.
 	Pools []int64
+	// class is the only one that has these pools, if not empty.
+	class string
+}
+
+// apart returns the segments with one of each class in the place of each.
+func apart(segments []Segment, classes []string) []Segment {
+	all := make([]Segment, 0, len(segments)*len(classes))
+	for _, segment := range segments {
+		for _, segment.class = range classes {
+			all = append(all, segment)
+		}
+	}
+	return all
+}
+
+// serves returns whether volumes of a class for a node are here.
+func (s *Segment) serves(class string, nodeLabels map[string]string) bool {
+	if s.class != "" && s.class != class {
+		return false
+	}
+	// Not a selector: this is called for thousands of segments for each volume.
+	for key, value := range s.Labels {
+		if got, ok := nodeLabels[key]; !ok || got != value {
+			return false
+		}
+	}
+	return true
 }
 
 // name is that of the node, or what selects the nodes.

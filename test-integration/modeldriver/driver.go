@@ -62,6 +62,9 @@ type Driver struct {
 // Start creates the CSIDriver and the storage classes unless they are there, and the capacity objects. It
 // returns a driver that provisions until ctx is done. What it created stays.
 func Start(ctx context.Context, client kubernetes.Interface, config Config) (*Driver, error) {
+	if config.Apart {
+		config.Segments = apart(config.Segments, config.Classes)
+	}
 	d := &Driver{
 		config:        config,
 		client:        client,
@@ -184,6 +187,9 @@ func (d *Driver) install(ctx context.Context) error {
 
 // objectsOf returns the capacity objects of a segment.
 func (d *Driver) objectsOf(segment int) []object {
+	if class := d.config.Segments[segment].class; class != "" {
+		return []object{{class: class, segment: segment}}
+	}
 	objects := make([]object, 0, len(d.config.Classes))
 	for _, class := range d.config.Classes {
 		objects = append(objects, object{class: class, segment: segment})

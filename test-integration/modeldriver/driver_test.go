@@ -30,8 +30,13 @@ type fixture struct {
 func start(t *testing.T, config Config, pools ...int64) *fixture {
 	t.Helper()
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
-	config.Name, config.Classes = "driver", []string{"class"}
-	config.Segments = []Segment{{Pools: GiB(pools...)}}
+	config.Classes, config.Segments = []string{"class"}, []Segment{{Pools: GiB(pools...)}}
+	return startWith(t, client, config)
+}
+
+func startWith(t *testing.T, client *fake.Clientset, config Config) *fixture {
+	t.Helper()
+	config.Name = "driver"
 	ctx, cancel := context.WithCancel(context.Background())
 	driver, err := Start(ctx, client, config)
 	if err != nil {
@@ -271,4 +276,26 @@ func TestFailure(t *testing.T) {
 		return nil
 	})
 	f.expectReport([]int64{40})
+}
+
+// TestApart: a volume of one class changes nothing of another one.
+func TestApart(t *testing.T) {
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
+	f := startWith(t, client, Config{Apart: true, Classes: []string{"other", "class"}, Segments: []Segment{{Pools: GiB(100)}}})
+	f.claim("a", "10Gi")
+	for name, want := range map[string]int64{"other-0": 100, "class-1": 90} {
+		f.eventually(func() error {
+			object, err := client.StorageV1().CSIStorageCapacities(Namespace).Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if got := object.Capacity.Value() >> 30; got != want || f.driver.Provisioned() != 1 {
+				return fmt.Errorf("%s has %d GiB after %d volumes, want %d after one", name, got, f.driver.Provisioned(), want)
+			}
+			return nil
+		})
+	}
+	if n := f.writes(); n != 1 {
+		t.Errorf("%d writes, want one", n)
+	}
 }

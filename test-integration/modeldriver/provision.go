@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
@@ -42,7 +41,7 @@ func (d *Driver) provision(ctx context.Context, key string) error {
 			return err
 		}
 	}
-	size, segment := d.sizeOf(claim), d.segmentOf(node)
+	size, segment := d.sizeOf(claim), d.segmentOf(node, storagehelpers.GetPersistentVolumeClaimClass(claim))
 	if segment < 0 || !d.storage[segment].allocate(claim.UID, size) {
 		klog.FromContext(ctx).Info("No room for volume", "claim", klog.KObj(claim), "node", nodeName, "size", size)
 		if err := d.reschedule(ctx, claim); err != nil {
@@ -86,10 +85,11 @@ func (d *Driver) claim(key string) (*corev1.PersistentVolumeClaim, error) {
 	return claim, err
 }
 
-// segmentOf returns the first segment that the node has access to, or -1.
-func (d *Driver) segmentOf(node *corev1.Node) int {
-	for i, segment := range d.config.Segments {
-		if labels.SelectorFromSet(segment.Labels).Matches(labels.Set(node.Labels)) {
+// segmentOf returns the first segment with storage of the class that the node has access
+// to, or -1.
+func (d *Driver) segmentOf(node *corev1.Node, class string) int {
+	for i := range d.config.Segments {
+		if d.config.Segments[i].serves(class, node.Labels) {
 			return i
 		}
 	}
