@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -24,7 +25,6 @@ const (
 	// names.
 	configFile = "performance-config.yaml"
 	namespace  = "volumes-0"
-	class      = "local"
 
 	// parallelCreates is the number of requests that set up a workload at once.
 	parallelCreates = 30
@@ -53,30 +53,34 @@ func run(m *testing.M) int {
 	return apiservertest.WithFixtures(m.Run)
 }
 
+// podsTimeout is for all pods of a workload. Ten thousand of them may take longer than the
+// ten minutes of scheduler_perf.
+const podsTimeout = 20 * time.Minute
+
 func TestSchedulerPerf(t *testing.T) {
 	schedulerperf.RunIntegrationPerfScheduling(t, configFile, schedulerperf.WithNodeUpdateFn(startDriver))
 }
 
 func BenchmarkPerfScheduling(b *testing.B) {
-	schedulerperf.RunBenchmarkPerfScheduling(b, configFile, "capacity", nil, schedulerperf.WithNodeUpdateFn(startDriver))
+	schedulerperf.RunBenchmarkPerfScheduling(b, configFile, "capacity", nil,
+		schedulerperf.WithNodeUpdateFn(startDriver), schedulerperf.WithPodsSchedulingTimeout(podsTimeout))
 }
 
-// startDriver starts a driver that has storage on all nodes, and creates the
-// claims of the pods that come next.
+// startDriver starts a driver that has storage on all nodes, for each class its own, and
+// creates the claims of the pods that come next, which take turns with the classes.
 func startDriver(tCtx ktesting.TContext, _ *scheduler.Scheduler, w *schedulerperf.Workload, nodes *corev1.NodeList) error {
-	pods, err := w.GetParam("measurePods")
-	if err != nil {
-		return err
+	params := map[string]int{"measurePods": 0, "published": 0, "checked": 0, "classes": 0}
+	for name := range params {
+		value, err := w.GetParam(name)
+		if err != nil {
+			return err
+		}
+		params[name] = value
 	}
-	published, err := w.GetParam("published")
-	if err != nil {
-		return err
+	config := modeldriver.Config{Name: "perf.example.com", Apart: true, Untracked: params["published"] == 0, Unchecked: params["checked"] == 0, Bind: true}
+	for i := range params["classes"] {
+		config.Classes = append(config.Classes, className(i))
 	}
-	checked, err := w.GetParam("checked")
-	if err != nil {
-		return err
-	}
-	config := modeldriver.Config{Name: "perf.example.com", Classes: []string{class}, Untracked: published == 0, Unchecked: checked == 0, Bind: true}
 	for _, node := range nodes.Items {
 		config.Segments = append(config.Segments, modeldriver.Segment{
 			Labels: map[string]string{corev1.LabelHostname: node.Labels[corev1.LabelHostname]},
@@ -84,29 +88,43 @@ func startDriver(tCtx ktesting.TContext, _ *scheduler.Scheduler, w *schedulerper
 		})
 	}
 	driverCtx := tCtx.WithCancel()
+	begin := time.Now()
 	driver, err := modeldriver.Start(driverCtx, tCtx.Client(), config)
 	if err != nil {
 		return err
 	}
+	took, inUse := time.Since(begin), heap()
 	tCtx.Cleanup(func() {
 		driverCtx.Cancel("workload is done")
 		driver.Wait()
+		if b, ok := tCtx.TB().(*testing.B); ok {
+			// Not earlier: scheduler_perf drops what was reported before the pods.
+			b.ReportMetric(float64(len(config.Segments)*len(config.Classes)), "objects")
+			b.ReportMetric(took.Seconds(), "create-s")
+			b.ReportMetric(inUse, "heap-B")
+		}
 	})
-	return createClaims(tCtx, pods)
+	return createClaims(tCtx, params["measurePods"], config.Classes)
 }
 
-func createClaims(tCtx ktesting.TContext, n int) error {
+func className(i int) string { return fmt.Sprintf("local-%d", i) }
+
+func createClaims(tCtx ktesting.TContext, n int, classes []string) error {
 	errs := make([]error, n)
 	workqueue.ParallelizeUntil(tCtx, parallelCreates, n, func(i int) {
-		claim := &corev1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("claim-%d", i)},
-			Spec: corev1.PersistentVolumeClaimSpec{
-				StorageClassName: new(class),
-				AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-			},
-		}
-		_, errs[i] = tCtx.Client().CoreV1().PersistentVolumeClaims(namespace).Create(tCtx, claim, metav1.CreateOptions{})
+		_, errs[i] = tCtx.Client().CoreV1().PersistentVolumeClaims(namespace).Create(tCtx, newClaim(i, classes[i%len(classes)]), metav1.CreateOptions{})
 	})
 	return errors.Join(errs...)
+}
+
+// newClaim returns the claim of a pod.
+func newClaim(i int, class string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("claim-%d", i)},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: new(class),
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}
 }
