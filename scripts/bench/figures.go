@@ -22,6 +22,7 @@ var named = []struct {
 	from *regexp.Regexp
 	to   string
 }{
+	{regexp.MustCompile(`^PerfScheduling/\w+/(\d+)Nodes_(\d+)Classes_`), "PerfScheduling/nodes=$1/classes=$2/kind="},
 	{regexp.MustCompile(`^PerfScheduling/\w+/(\d+)Nodes_`), "PerfScheduling/nodes=$1/kind="},
 	{regexp.MustCompile(`/CSIStorageCapacityV2=true`), "/scheduler=gate-on"},
 	{regexp.MustCompile(`/CSIStorageCapacityV2=false`), "/scheduler=gate-off"},

@@ -24,6 +24,7 @@ BenchmarkFindPodVolumesCapacity/nodes=100/claims=1/updates=0/scheduler=gate-on-2
 BenchmarkPerfScheduling/DynamicProvisioning/500Nodes_unchecked
 BenchmarkPerfScheduling/DynamicProvisioning/500Nodes_unchecked-2            	       1	        37.57 SchedulingDuration/Duration	        78.00 SchedulingThroughput/Average
 BenchmarkPerfScheduling/DynamicProvisioningObject/500Nodes_object-2            	       1	        37.57 SchedulingDuration/Duration	        39.00 SchedulingThroughput/Average
+BenchmarkPerfScheduling/ManyObjects/500Nodes_50Classes_gateon-2            	       1	 25000 objects	        26.00 SchedulingThroughput/Average	 3.50 scheduler_scheduling_algorithm_duration_ms/Perc50
 BenchmarkWorstCases/claims=64/pools=256/objects=1/classes=1/CSIStorageCapacityV2=true-2 	       1	 40000 ns/op	 20000 check-ns/op	   0 B/op	 0 allocs/op
 BenchmarkCapacityLookup/topology=shared_value/nodes=5000/classes=1/index-2 	 1	 400 ns/op
 BenchmarkCapacityUpdate/index=false-2 	 2252528	       496.5 ns/op	       133.5 stored-B/object	      56 B/op	       3 allocs/op
@@ -50,6 +51,8 @@ func TestRows(t *testing.T) {
 			"| 100 | 0 | 20.00ms | 500.0µs ± 40% | 40 | 1.000k ± 0% |\n| 1000 | 0 | – | 800.0µs | – | 1.000k |\n", ""},
 		{"names of scheduler_perf", ".name:PerfScheduling", "/nodes", "/kind", []string{"object SchedulingThroughput/Average", "object/unchecked SchedulingThroughput/Average"},
 			"| 500 | 39 | 0.50 |\n", ""},
+		{"classes of scheduler_perf", ".name:PerfScheduling", "/nodes /classes", "/kind", []string{"gateon SchedulingThroughput/Average", "gateon objects"},
+			"| 500 |  | – | – |\n| 500 | 50 | 26 | 25.00k |\n", ""},
 		{"a gate", ".name:WorstCases", "/claims /pools", "/scheduler", []string{"gate-on check-sec/op"}, "| 64 | 256 | 20.00µs |\n", ""},
 		{"a name without a key", ".name:CapacityLookup", "/topology", "/by", []string{"index sec/op"}, "| shared_value | 400.0ns |\n", ""},
 		{"bytes", ".name:CapacityUpdate", "/index", ".name", []string{"CapacityUpdate stored-B/object"}, "| false | 133.5B |\n", ""},
@@ -139,6 +142,27 @@ func TestWriteQueue(t *testing.T) {
 	}
 }
 
+// TestWriteScale does the same for the page of large clusters.
+func TestWriteScale(t *testing.T) {
+	all := [][2]string{{"ObjectMemory/nodes=5000/classes=50", "1 cache-B/object 2 gateoff-B/object 3 index-B/object 4 ledger-B/object 250000 objects"},
+		{"EntryMemory/entries=1000", "5 cache-B/claim 6 ledger-B/entry"}}
+	for kind, average := range map[string]string{"gateoff": "20", "gateon": "30"} {
+		all = append(all, [2]string{"PerfScheduling/ManyObjects/5000Nodes_50Classes_" + kind, average + " SchedulingThroughput/Average 21 SchedulingThroughput/Perc50 22 SchedulingThroughput/Perc99 " +
+			"1 scheduler_scheduling_algorithm_duration_ms/Perc50 2 scheduler_scheduling_algorithm_duration_ms/Perc99 " +
+			"3 scheduler_scheduling_attempt_duration_ms/Perc50 4 scheduler_scheduling_attempt_duration_ms/Perc99 250000 objects 60 create-s 2147483648 heap-B"})
+	}
+	page, plot := writePage(t, "scale", all)
+	for _, want := range []string{"| 5000 | 50 | 20 | 21 | 22 | 30 | 21 | 22 | 1.50 |", "| 5000 | 50 | 250.0k | 60 | 60 | 2.000GiB | 2.000GiB |",
+		"| 5000 | 50 | 250.0k | 1.000B | 2.000B | 3.000B | 4.000B |", "| 1000 | 5.000B | 6.000B |"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("want %q:\n%s", want, page)
+		}
+	}
+	if plot != "" {
+		t.Errorf("a plot: %.200s", plot)
+	}
+}
+
 // TestPages checks that each run is for a page that there is.
 func TestPages(t *testing.T) {
 	runs, err := Runs()
@@ -168,6 +192,9 @@ func TestPlotWithoutResults(t *testing.T) {
 func TestResults(t *testing.T) {
 	runs := []Run{{Name: "first"}, {Name: "second"}, {Name: "not run"}}
 	path := filepath.Join(t.TempDir(), "bench", "results.txt")
+	if results, err := ReadResults(path); len(results) > 0 || err != nil {
+		t.Errorf("without a file: %v, error %v, want nothing", results, err)
+	}
 	if err := (Results{"first": []byte("cpu: X\nBenchmarkX-2 1 1 ns/op\n"), "second": []byte("BenchmarkY-2 1 1 ns/op\n")}).Save(path, runs); err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -78,10 +80,13 @@ type Results map[string][]byte
 // runKey begins the line before the results of a run.
 const runKey = "run: "
 
-// ReadResults reads the file that Save wrote.
+// ReadResults reads the file that Save wrote. A new page has none, and no results.
 func ReadResults(path string) (Results, error) {
 	text, err := os.ReadFile(path)
 	results, name := Results{}, ""
+	if errors.Is(err, fs.ErrNotExist) {
+		return results, nil
+	}
 	for line := range bytes.Lines(text) {
 		if after, ok := strings.CutPrefix(string(line), runKey); ok {
 			name = strings.TrimSpace(after)

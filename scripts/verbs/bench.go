@@ -36,8 +36,8 @@ const suiteNames = schedulerSuite + ", " + chainSuite + " or " + provisionerSuit
 func benchCommand(a *App) *cobra.Command {
 	var o BenchOptions
 	c := verb("bench", "Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks", `
-The suite scheduler takes two hours on a machine that does nothing else, half of it for the page
-queue.md. What has been measured stays when another part of a page is measured.
+The suite scheduler takes three hours on a machine that does nothing else, one of them for the page
+queue.md and one for scale.md. What has been measured stays when another part of a page is measured.
 
 The suite chain measures scheduler, provisioner and reference driver together, in two to three hours: a
 central provisioner for 100 nodes first, without a cluster, and then on a cluster of three nodes,
@@ -80,7 +80,7 @@ func (a *App) benchScheduler(ctx context.Context, o BenchOptions) error {
 		return err
 	}
 	var tasks []run.Task
-	for _, page := range []string{"scheduler", "queue"} {
+	for _, page := range []string{"scheduler", "queue", "scale"} {
 		some, err := a.benchPage(o, page, slices.DeleteFunc(slices.Clone(runs), func(r bench.Run) bool { return r.Page != page }))
 		if err != nil {
 			return err

@@ -1,9 +1,11 @@
 package modeldriver
 
 import (
+	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -25,6 +27,9 @@ type Config struct {
 	// that a volume changes one object. The segments of the driver are then those of
 	// Segments once for each class, in the order of Classes.
 	Apart bool
+	// Create creates the first capacity objects, and completes them as the API server does. If nil,
+	// the driver creates them one by one.
+	Create func(ctx context.Context, objects []*storagev1.CSIStorageCapacity) error
 	// Segments are the parts of the storage that differ in the nodes that have
 	// access.
 	Segments []Segment

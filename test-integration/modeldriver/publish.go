@@ -45,12 +45,19 @@ func (d *Driver) publishAll(ctx context.Context) error {
 				return
 			}
 		}
+		if d.config.Create != nil {
+			created[i] = want
+			return
+		}
 		created[i], errs[i] = d.client.StorageV1().CSIStorageCapacities(Namespace).Create(ctx, want, metav1.CreateOptions{})
 	})
 	for i, o := range objects {
 		d.published[o] = created[i]
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil || d.config.Create == nil {
+		return err
+	}
+	return d.config.Create(ctx, created)
 }
 
 // publish updates one capacity object. As external-provisioner does, it leaves

@@ -87,6 +87,9 @@ func startDriver(tCtx ktesting.TContext, _ *scheduler.Scheduler, w *schedulerper
 			Pools:  modeldriver.GiB(400, 300, 200, 100),
 		})
 	}
+	if params["classes"] > 1 {
+		config.Create = storeObjects
+	}
 	driverCtx := tCtx.WithCancel()
 	begin := time.Now()
 	driver, err := modeldriver.Start(driverCtx, tCtx.Client(), config)
