@@ -122,7 +122,7 @@ func without(args []string, flags ...string) []string {
 	})
 }
 
-// configured returns what is missing until all nodes show so much capacity.
+// configured returns what is missing until all provisioners run, and all nodes show so much capacity.
 func (c *Cluster) configured(ctx context.Context, gib int64) error {
 	set, err := c.daemonSet(ctx)
 	if err != nil {
@@ -145,7 +145,9 @@ func (c *Cluster) configured(ctx context.Context, gib int64) error {
 	if n != want {
 		return fmt.Errorf("%d of %d capacity objects show %d GiB", n, want, gib)
 	}
-	return nil
+	// The objects may be those of the pods before.
+	_, err = c.provisionerMetrics(ctx)
+	return err
 }
 
 // daemonSet returns the one of the driver.
