@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/kubernetes/pkg/scheduler"
 	schedulerperf "k8s.io/kubernetes/test/integration/scheduler_perf"
@@ -68,7 +70,7 @@ func BenchmarkPerfScheduling(b *testing.B) {
 
 // startDriver starts a driver that has storage on all nodes, for each class its own, and
 // creates the claims of the pods that come next, which take turns with the classes.
-func startDriver(tCtx ktesting.TContext, _ *scheduler.Scheduler, w *schedulerperf.Workload, nodes *corev1.NodeList) error {
+func startDriver(tCtx ktesting.TContext, sched *scheduler.Scheduler, w *schedulerperf.Workload, nodes *corev1.NodeList) error {
 	params := map[string]int{"measurePods": 0, "published": 0, "checked": 0, "classes": 0}
 	for name := range params {
 		value, err := w.GetParam(name)
@@ -96,18 +98,40 @@ func startDriver(tCtx ktesting.TContext, _ *scheduler.Scheduler, w *schedulerper
 	if err != nil {
 		return err
 	}
-	took, inUse := time.Since(begin), heap()
+	objects := len(config.Segments) * len(config.Classes)
+	var took time.Duration
+	var inUse float64
 	tCtx.Cleanup(func() {
 		driverCtx.Cancel("workload is done")
 		driver.Wait()
-		if b, ok := tCtx.TB().(*testing.B); ok {
+		if b, ok := tCtx.TB().(*testing.B); ok && config.Create != nil {
 			// Not earlier: scheduler_perf drops what was reported before the pods.
-			b.ReportMetric(float64(len(config.Segments)*len(config.Classes)), "objects")
+			b.ReportMetric(float64(objects), "objects")
 			b.ReportMetric(took.Seconds(), "create-s")
 			b.ReportMetric(inUse, "heap-B")
 		}
 	})
+	if config.Create != nil {
+		if err := waitForObjects(tCtx, sched, objects); err != nil {
+			return err
+		}
+		took, inUse = time.Since(begin), heap()
+	}
 	return createClaims(tCtx, params["measurePods"], config.Classes)
+}
+
+// waitForObjects waits until the scheduler knows so many CSIStorageCapacity objects.
+func waitForObjects(ctx context.Context, sched *scheduler.Scheduler, want int) error {
+	store := sched.Profiles[corev1.DefaultSchedulerName].SharedInformerFactory().Storage().V1().CSIStorageCapacities().Informer().GetStore()
+	got := 0
+	err := wait.PollUntilContextTimeout(ctx, time.Second, 10*time.Minute, true, func(context.Context) (bool, error) {
+		got = len(store.ListKeys())
+		return got == want, nil
+	})
+	if err != nil {
+		return fmt.Errorf("the scheduler knows %d CSIStorageCapacity objects, want %d: %w", got, want, err)
+	}
+	return nil
 }
 
 func className(i int) string { return fmt.Sprintf("local-%d", i) }
