@@ -105,7 +105,8 @@ func startDriver(tCtx ktesting.TContext, sched *scheduler.Scheduler, w *schedule
 		driverCtx.Cancel("workload is done")
 		driver.Wait()
 		if b, ok := tCtx.TB().(*testing.B); ok && config.Create != nil {
-			// Not earlier: scheduler_perf drops what was reported before the pods.
+			// How long it took until the scheduler knew all objects, and what was in use then. Not
+			// earlier: scheduler_perf drops what was reported before the pods.
 			b.ReportMetric(float64(objects), "objects")
 			b.ReportMetric(took.Seconds(), "create-s")
 			b.ReportMetric(inUse, "heap-B")
