@@ -101,9 +101,6 @@ func TestFaults(t *testing.T) {
 	if panics := c.panics(t); len(panics) > 0 {
 		t.Errorf("in the logs of the schedulers:\n%s", strings.Join(panics, "\n"))
 	}
-	// The drained pods have left claims behind. After a restart, a scheduler counts young volumes
-	// that the driver has released until the driver says again where they are.
-	must(t, c.kubectl(t.Context(), "uncordon", home))
 	var left []string
 	if !waitFor(t, longestWait, func() bool { c.revive(t); left = c.reserved(t); return len(left) == 0 }) {
 		t.Errorf("in the end is still reserved:\n%s", strings.Join(left, "\n"))
