@@ -1,14 +1,15 @@
 package perf
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
 	storagev1 "k8s.io/api/storage/v1"
@@ -23,9 +24,9 @@ import (
 )
 
 const (
-	// storedAtOnce is the number of objects in one request to etcd, which allows 128, and
-	// storedPerSecond is what the watches of the scheduler can follow.
-	storedAtOnce    = 100
+	// storedAtOnce is the number of requests to etcd at once, and storedPerSecond is what the watches of the
+	// scheduler can follow.
+	storedAtOnce    = 32
 	storedPerSecond = 5000
 )
 
@@ -50,27 +51,27 @@ func storeObjects(ctx context.Context, objects []*storagev1.CSIStorageCapacity) 
 		return fmt.Errorf("the first key in etcd is %q, want one below /registry/", first.Kvs[0].Key)
 	}
 	limiter := rate.NewLimiter(storedPerSecond, storedAtOnce)
-	for some := range slices.Chunk(objects, storedAtOnce) {
-		if err := limiter.WaitN(ctx, len(some)); err != nil {
-			return err
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(storedAtOnce)
+	for _, object := range objects {
+		if err := limiter.Wait(groupCtx); err != nil {
+			break
 		}
-		puts := make([]clientv3.Op, 0, len(some))
-		for _, object := range some {
+		group.Go(func() error {
 			value, err := stored(object)
 			if err != nil {
 				return err
 			}
-			puts = append(puts, clientv3.OpPut(fmt.Sprintf("%s/registry/csistoragecapacities/%s/%s", prefix, object.Namespace, object.Name), value))
-		}
-		response, err := client.Txn(ctx).Then(puts...).Commit()
-		if err != nil {
-			return fmt.Errorf("store CSIStorageCapacity objects: %w", err)
-		}
-		for _, object := range some {
+			// Each has a revision of its own, as in a real cluster: a watch that is cut goes on after a revision.
+			response, err := client.Put(groupCtx, fmt.Sprintf("%s/registry/csistoragecapacities/%s/%s", prefix, object.Namespace, object.Name), value)
+			if err != nil {
+				return fmt.Errorf("store CSIStorageCapacity object: %w", err)
+			}
 			object.ResourceVersion = strconv.FormatInt(response.Header.Revision, 10)
-		}
+			return nil
+		})
 	}
-	return nil
+	return cmp.Or(group.Wait(), ctx.Err())
 }
 
 // stored completes an object except for its version, and returns what etcd has of it.
