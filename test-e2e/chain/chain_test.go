@@ -58,7 +58,7 @@ func check(t *testing.T, s setting, v variant, r measure.Result) {
 	if r.Lost > 0 {
 		t.Errorf("%d pods lost their data", r.Lost)
 	}
-	if v.policy == "InFlight" && v.provisioner == measure.Patched && len(s.Kill) == 0 && r.Failed > 0 {
+	if v.policy == "InFlight" && v.provisioner == measure.Patched && !s.KillScheduler && r.Failed > 0 {
 		t.Errorf("%d volumes were asked for where there was no room, want none with confirmation", r.Failed)
 	}
 }
@@ -87,13 +87,16 @@ func run(t *testing.T, s setting, v variant) outcome {
 			for i := range s.Pods {
 				c.createPod(t, s, i)
 			}
-			c.killOnTheWay(t, s)
+			if s.KillScheduler {
+				waitFor(t, patience, func() bool { return c.timeline.Decided() >= s.Pods/3 })
+				must(t, c.scheduler.Crash())
+			}
 		}
 		waitFor(t, patience, func() bool { return c.timeline.Left() == 0 })
 		r = c.timeline.Result(places, time.Now())
 	}
 	r.Calls = -1
-	if volumes := c.timeline.Volumes(); volumes > 0 && len(s.Kill) == 0 {
+	if volumes := c.timeline.Volumes(); volumes > 0 {
 		r.Calls = float64(c.calls(t)-before) / float64(volumes)
 	}
 	operations, err := c.History(t.Context(), begin)
@@ -116,30 +119,14 @@ func (c *cluster) createPod(t *testing.T, s setting, i int) {
 	must(t, c.CreatePod(t.Context(), fmt.Sprintf("pod-%d", i), "", s.size(i)))
 }
 
-// killOnTheWay kills what has to be killed, when a third of the pods have a node.
-func (c *cluster) killOnTheWay(t *testing.T, s setting) {
-	t.Helper()
-	if len(s.Kill) == 0 {
-		return
-	}
-	waitFor(t, patience, func() bool { return c.timeline.Decided() >= s.Pods/3 })
-	for _, part := range s.Kill {
-		c.crash(t, part)
-	}
-}
-
 // churn creates pods at a steady rate, and deletes the oldest one that runs whenever
-// there are more than Kept. What has to be killed is, one after the other.
+// there are more than Kept.
 func (c *cluster) churn(t *testing.T, s setting) {
 	t.Helper()
 	tick := time.NewTicker(s.Churn / time.Duration(s.Pods))
 	defer tick.Stop()
-	every := s.Pods / (len(s.Kill) + 1)
 	for i := range s.Pods {
 		c.createPod(t, s, i)
-		if i > 0 && i%every == 0 && i/every <= len(s.Kill) {
-			c.crash(t, s.Kill[i/every-1])
-		}
 		here, err := c.Pods(t.Context())
 		must(t, err)
 		here = slices.DeleteFunc(here, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -56,21 +55,6 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-// crash ends a part of the chain as a crash does. It is started again.
-func (c *cluster) crash(t *testing.T, part string) {
-	t.Helper()
-	switch part {
-	case "scheduler":
-		must(t, c.scheduler.Crash())
-	case "provisioner":
-		must(t, measure.InContainers("csi-provisioner", os.Getenv("CLUSTER_GROUP")).Signal(syscall.SIGKILL))
-	case "driver":
-		must(t, measure.InContainers("reference-driver", os.Getenv("CLUSTER_GROUP")).Signal(syscall.SIGKILL))
-	default:
-		t.Fatalf("%q cannot be killed", part)
 	}
 }
 

@@ -38,7 +38,6 @@ func (c *cluster) drain(t *testing.T, s setting, v variant, places map[string]in
 		defer close(drained)
 		kubectl(t, "drain", home, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=90s")
 	}()
-	c.killOnTheWay(t, s)
 	if s.Fillers > 0 {
 		tooMany := s.Pods + s.Fillers - len(others)*s.places()
 		waitFor(t, stuck, func() bool { return c.refused(t, len(others)) == tooMany })

@@ -7,14 +7,18 @@ import (
 )
 
 // refusals is how many volumes may be sent to nodes that have no room. Without the feature, nobody
-// promises anything. Where reports confirm volumes, there is none, but for a request of each part that was killed,
+// promises anything. Where reports confirm volumes, there is none, but for a request of a scheduler that was killed,
 // which may arrive late. Where they do not, one decrease may be taken for that of another volume.
 func refusals(s setting, v variant) int {
-	switch {
-	case v.policy == "":
+	if v.policy == "" {
 		return math.MaxInt
-	case v.provisioner == measure.Patched:
-		return len(s.Kill)
 	}
-	return len(s.Kill) + 1
+	n := 0
+	if s.KillScheduler {
+		n++
+	}
+	if v.provisioner != measure.Patched {
+		n++
+	}
+	return n
 }

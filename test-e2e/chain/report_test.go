@@ -62,7 +62,7 @@ if nothing else is said. The driver has one storage class. A figure is the media
   volume that has to be rebuilt.
 - *lost*: pods that did not find their data after they were moved.
 - *writes*, *calls*: how often capacity was written, and GetCapacity called, for each new
-  volume. A provisioner that was killed has not counted its calls.
+  volume.
 - *confirmed*: seconds from a new PersistentVolume to the report that lists its claim, the
   median of all volumes.
 

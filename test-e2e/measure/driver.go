@@ -45,12 +45,7 @@ type Driver struct {
 	// CreateDelay is how much longer a volume takes.
 	CreateDelay time.Duration
 	Provisioner Provisioner
-	// Fresh starts new pods where nothing else changes, too.
-	Fresh bool
 }
-
-// restartedAt is what kubectl rollout restart sets.
-const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
 // gib is what is free on an empty node, in GiB.
 func (d Driver) gib() int64 {
@@ -81,9 +76,6 @@ func (c *Cluster) Configure(ctx context.Context, d Driver) error {
 		}
 		all := intstr.FromString("100%")
 		set.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &all}
-		if d.Fresh {
-			metav1.SetMetaDataAnnotation(&set.Spec.Template.ObjectMeta, restartedAt, time.Now().Format(time.RFC3339Nano))
-		}
 		for i := range set.Spec.Template.Spec.Containers {
 			container := &set.Spec.Template.Spec.Containers[i]
 			switch {

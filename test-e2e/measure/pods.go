@@ -95,7 +95,6 @@ func (c *Cluster) CreateDatabase(ctx context.Context, replicas, size int) error 
 	claim := c.claim(size)
 	claim.Name = volumeNames[0]
 	spec := podSpec("[ -e /data/token ] || cat /proc/sys/kernel/random/uuid > /data/token; cat /data/token; exec sleep 86400", 1)
-	spec.TerminationGracePeriodSeconds = new(int64(1)) // the container has to end before its pod is made again
 	labels := map[string]string{"app": Database}
 	_, err := c.AppsV1().StatefulSets(c.Namespace).Create(ctx, &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: Database},
@@ -142,5 +141,6 @@ func podSpec(command string, volumes int) corev1.PodSpec {
 	for _, name := range volumeNames[:volumes] {
 		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: "/" + name})
 	}
-	return corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(0)), Containers: []corev1.Container{container}}
+	// Not 0: the container has to end before its pod is made again, or its volume is deleted.
+	return corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(1)), Containers: []corev1.Container{container}}
 }
