@@ -39,7 +39,7 @@ func benchCommand(a *App) *cobra.Command {
 The suite scheduler takes three hours on a machine that does nothing else, one of them for the page
 queue.md and one for scale.md. What has been measured stays when another part of a page is measured.
 
-The suite chain measures scheduler, provisioner and reference driver together, in two to three hours: a
+The suite chain measures scheduler, provisioner and reference driver together, in two hours: a
 central provisioner for 100 nodes first, without a cluster, and then on a cluster of three nodes,
 whose scheduler is replaced for each scenario. The report has what one call has measured: with
 --only, it is written beside the logs, and --only central is the first part alone.
