@@ -55,7 +55,7 @@ func storeObjects(ctx context.Context, objects []*storagev1.CSIStorageCapacity) 
 	group.SetLimit(storedAtOnce)
 	for _, object := range objects {
 		if err := limiter.Wait(groupCtx); err != nil {
-			break
+			return cmp.Or(group.Wait(), err)
 		}
 		group.Go(func() error {
 			value, err := stored(object)
@@ -71,7 +71,7 @@ func storeObjects(ctx context.Context, objects []*storagev1.CSIStorageCapacity) 
 			return nil
 		})
 	}
-	return cmp.Or(group.Wait(), ctx.Err())
+	return group.Wait()
 }
 
 // stored completes an object except for its version, and returns what etcd has of it.
