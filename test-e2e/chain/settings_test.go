@@ -36,10 +36,10 @@ type setting struct {
 }
 
 // settings are all scenarios. Where there is room for exactly the pods that there are,
-// each node takes 10 of 30.
+// each node takes a third of them. In tight, they are so many that a scheduler that does not reserve fails now and then.
 var settings = []setting{
 	{Name: "plenty", Pods: 30, Pools: []int{1000}},
-	{Name: "tight", Pods: 30, Pools: []int{100}},
+	{Name: "tight", Pods: 60, Pools: []int{200}},
 	{Name: "sizes and pools that differ", Pods: 28, Pools: []int{50, 37, 23}, Sizes: []int{13, 3, 11, 7}},
 	{Name: "tight, a volume takes 1 s", Pods: 30, Pools: []int{100}, CreateDelay: time.Second},
 	{Name: "tight, scheduler killed", Pods: 30, Pools: []int{100}, KillScheduler: true},
