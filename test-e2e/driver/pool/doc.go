@@ -8,10 +8,13 @@
 // the folder.
 //
 //	ROOT/books/NODE/ID.json           one file for each volume
-//	ROOT/books/NODE/NAME.pool         says that the folder of a pool was made
+//	ROOT/books/NODE/ID.copying        while a copy is made: data that is in no books may be removed
+//	ROOT/books/NODE/NAME.pool         says that the folder of a pool was made, on the disk with an ID
+//	ROOT/pools/NODE/NAME/id           that ID
 //	ROOT/pools/NODE/NAME/volumes/ID   the data of a volume
 //
 // A pool is a disk that is mounted at ROOT/pools/NODE/NAME. Its folder is made once, so a disk that is not
-// mounted later has none: its pool has no room, and what is on it is not removed. The books are not on it, and
-// removing data needs no room, so a disk that is full can be emptied.
+// mounted later has none: its pool has no room, and what is on it is not removed. It is the same if another disk
+// is mounted there, which has not the ID. The books are not on it, and removing data needs no room, so a disk that is
+// full can be emptied.
 package pool

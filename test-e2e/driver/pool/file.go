@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -83,30 +82,29 @@ func (s *Store) write(v Volume) error {
 	return SyncFolder(s.dir)
 }
 
-// RemoveUnknown removes data that is in no books, such as a copy that went on when the volume had been
-// deleted. It must not run while this node makes data.
-func (s *Store) RemoveUnknown() error {
-	volumes, err := s.Volumes()
-	if err != nil {
+// Replace puts the data of a copy in the place of that of an old one, which goes when the copy is discarded. It
+// does nothing if they are the same.
+func Replace(old, with Volume) error {
+	if old.Path == with.Path {
+		return nil
+	}
+	if err := os.Rename(old.Path, with.Path+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	for _, p := range s.pools {
-		entries, readErr := os.ReadDir(s.folder(p.Name))
-		err = errors.Join(err, readErr)
-		for _, e := range entries {
-			if !slices.ContainsFunc(volumes, func(v Volume) bool { return v.Pool == p.Name && v.ID == e.Name() }) {
-				err = errors.Join(err, os.RemoveAll(filepath.Join(s.folder(p.Name), e.Name())))
-			}
-		}
-	}
-	return err
+	return errors.Join(os.Rename(with.Path, old.Path), SyncFolder(filepath.Dir(old.Path)))
 }
+
+// suffix is added to the name of data that is being removed.
+const suffix = ".removed"
 
 // Discard removes the data of a volume, and then what the node knows of it, unless that has
 // changed since it was read. It can be repeated. What is removed half must not be taken for a
 // volume, so it is renamed first.
 func (s *Store) Discard(v Volume) error {
-	removed := v.Path + ".removed"
+	if err := s.Mounted(v); err != nil {
+		return err
+	}
+	removed := v.Path + suffix
 	if err := os.RemoveAll(removed); err != nil { // what an earlier call could not remove
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -52,37 +51,15 @@ type Room struct {
 // there are. The disks of those that are new have to be mounted.
 func Create(root, node string, pools []Pool) (*Store, error) {
 	s := &Store{Node: node, dir: filepath.Join(root, "books", node), data: filepath.Join(root, "pools", node), pools: pools}
-	err := os.MkdirAll(s.dir, 0o700)
-	for _, p := range pools {
-		err = errors.Join(err, s.addPool(p.Name))
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return nil, err
 	}
-	return s, err
-}
-
-// folder returns the folder of a pool. It is not the root of the disk, so it is only there while the disk
-// is mounted.
-func (s *Store) folder(pool string) string { return filepath.Join(s.data, pool, "volumes") }
-
-// addPool makes the folder of a pool that is new in the books, and never again.
-func (s *Store) addPool(name string) error {
-	dir, known := s.folder(name), filepath.Join(s.dir, name+".pool")
-	if _, err := os.Stat(known); !errors.Is(err, fs.ErrNotExist) {
+	return s, s.locked(func(volumes map[string]*Volume) (err error) {
+		for _, p := range pools {
+			err = errors.Join(err, s.addPool(p.Name, volumes))
+		}
 		return err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	data, err := os.ReadDir(dir)
-	if err == nil && len(data) > 0 {
-		err = fmt.Errorf("pool %s is new in the books of node %s, but %s has data; restore the books, or empty it", name, s.Node, dir)
-	}
-	if err == nil {
-		err = SyncFolder(filepath.Dir(dir))
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(os.WriteFile(known, nil, 0o600), SyncFolder(s.dir))
+	})
 }
 
 // Others opens the books of all other nodes, sorted by name.
@@ -174,7 +151,7 @@ func (s *Store) room(volumes map[string]*Volume, names []string) []Room {
 		if len(names) > 0 && !slices.Contains(names, p.Name) {
 			continue
 		}
-		if _, err := os.Stat(s.folder(p.Name)); err != nil {
+		if s.mounted(p.Name, s.folder(p.Name)) != nil {
 			continue
 		}
 		available := p.Size.Value()

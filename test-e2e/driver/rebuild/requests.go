@@ -46,6 +46,9 @@ func (r *Requests) Ask(ctx context.Context, question volume.Question, v pool.Vol
 		if !r.isOurs(pv) || pv.Spec.CSI.VolumeHandle != v.ID {
 			return status.Errorf(codes.Unavailable, "PersistentVolume %s is not that of volume %s", pv.Name, v.ID)
 		}
+		if question == volume.Drop && r.has(pv, node) {
+			return status.Errorf(codes.FailedPrecondition, "volume %s is on %s", v.ID, node)
+		}
 		if pv, err = r.confirm(ctx, pv); err != nil {
 			return err
 		}
@@ -57,12 +60,16 @@ func (r *Requests) Ask(ctx context.Context, question volume.Question, v pool.Vol
 	return err
 }
 
+// has tells whether a node is where a volume is said to be, which needs no claim.
+func (r *Requests) has(pv *corev1.PersistentVolume, node string) bool {
+	homes, _ := storagehelpers.HomeNodesOf(pv)
+	return slices.Contains(r.named(pv), node) || slices.ContainsFunc(homes, func(h storagehelpers.HomeNode) bool { return h.Name == node })
+}
+
 func (r *Requests) answer(ctx context.Context, pv *corev1.PersistentVolume, question volume.Question, node string) error {
 	named := r.named(pv)
 	isNamed := slices.Contains(named, node)
 	switch {
-	case question == volume.Drop && isNamed:
-		return status.Errorf(codes.FailedPrecondition, "volume %s is on %s", pv.Spec.CSI.VolumeHandle, node)
 	case question == volume.Drop && pv.Annotations[annBegun] == node && len(named) == 0:
 		_, err := r.patch(ctx, pv, "", map[string]any{annBegun: nil}, nil)
 		return err

@@ -262,31 +262,80 @@ func (m failingMounter) Mount(source, target, fstype string, options []string) e
 	return errors.New("mount failed")
 }
 
-// TestStageFailed checks that a volume that could not be mounted is not staged: the
-// kubelet does not call NodeUnstageVolume after that.
+// stuckBacking fails to detach some times.
+type stuckBacking struct {
+	volume.Folders
+	times *int
+}
+
+func (b stuckBacking) Detach(pool.Volume) (inUse bool, err error) {
+	if *b.times--; *b.times >= 0 {
+		return true, errors.New("detach failed")
+	}
+	return false, nil
+}
+
+// TestStageFailed checks that a volume that could not be mounted is not staged after a final code: the
+// kubelet does not call NodeUnstageVolume then.
 func TestStageFailed(t *testing.T) {
 	for name, test := range map[string]struct {
-		mounts bool
-		code   codes.Code
+		fails, mounts bool // of the mounter
+		detach        int  // how often that fails
+		code          codes.Code
+		isStaged      bool
 	}{
-		"not mounted": {code: codes.OK},
-		"mounted":     {mounts: true, code: codes.FailedPrecondition},
+		"not mounted":          {fails: true, code: codes.Internal},
+		"mounted":              {fails: true, mounts: true, code: codes.Internal},
+		"not detached at once": {detach: 1, code: codes.Internal},
+		"not detached":         {detach: 2, code: codes.Aborted, isStaged: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			m := newManager(t, root, "node1", volume.Folders{}, failingMounter{mount.NewFakeMounter(nil), test.mounts}, 10)
+			var mounter mount.Interface = mount.NewFakeMounter(nil)
+			if test.fails {
+				mounter = failingMounter{mount.NewFakeMounter(nil), test.mounts}
+			}
+			m := newManager(t, root, "node1", stuckBacking{times: &test.detach}, mounter, 10)
 			v, err := m.Create(t.Context(), pool.Volume{Name: "v", CapacityBytes: gi}, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			stage := &csi.NodeStageVolumeRequest{VolumeId: v.ID, StagingTargetPath: filepath.Join(root, "staging"), VolumeCapability: writer[0]}
-			if _, err := (&Node{Volumes: m}).NodeStageVolume(t.Context(), stage); status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "mount failed") {
-				t.Fatalf("staged: %v", err)
+			if _, err := (&Node{Volumes: m}).NodeStageVolume(t.Context(), stage); status.Code(err) != test.code || !strings.Contains(err.Error(), "failed") {
+				t.Errorf("staged: %v; expected %s", err, test.code)
 			}
-			if err := m.Delete(t.Context(), v.ID); status.Code(err) != test.code {
-				t.Errorf("deleted: %v; expected %s", err, test.code)
+			if test.isStaged {
+				if err := m.Delete(t.Context(), v.ID); status.Code(err) != codes.FailedPrecondition {
+					t.Errorf("deleted: %v", err)
+				}
+				if err := m.Release(t.Context(), v.ID, stage.GetStagingTargetPath()); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := m.Delete(t.Context(), v.ID); err != nil {
+				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestStageFailedAgain fails for a volume that was staged before, as after a restart of the kubelet. Pods may use it.
+func TestStageFailedAgain(t *testing.T) {
+	root, times := t.TempDir(), 0
+	m := newManager(t, root, "node1", stuckBacking{times: &times}, mount.NewFakeMounter(nil), 10)
+	v, err := m.Create(t.Context(), pool.Volume{Name: "v", CapacityBytes: gi}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(root, "staging")
+	for _, code := range []codes.Code{codes.OK, codes.Aborted} {
+		if err := m.Acquire(t.Context(), v.ID, path); status.Code(err) != code {
+			t.Errorf("staged: %v; expected %s", err, code)
+		}
+		times = 1
+		if mounted, err := m.Mounter.IsMountPoint(path); err != nil || !mounted {
+			t.Errorf("mounted: %t, %v", mounted, err)
+		}
 	}
 }
 

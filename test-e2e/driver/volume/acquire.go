@@ -19,7 +19,8 @@ import (
 // Errors: Aborted if it is still being copied, or is or was sent elsewhere,
 // ResourceExhausted if there is no room, FailedPrecondition if another copy cannot be
 // fenced, Unavailable if one cannot be reached; nothing has changed then, but that other
-// copies may have been fenced. Internal if it cannot be mounted; it is not staged then.
+// copies may have been fenced. Internal if it cannot be mounted; it is not staged then. Aborted if that cannot be
+// undone, or is in use: the kubelet unstages it.
 func (m *Manager) Acquire(ctx context.Context, id, path string, options ...string) error {
 	if err := m.join(ctx, id, func(ctx context.Context) error { return m.copyHere(ctx, id) }); err != nil {
 		return internal(err)
@@ -55,11 +56,15 @@ func (m *Manager) serve(ctx context.Context, id, path string, options []string) 
 		m.giveUp(ctx, id, others)
 		return nil
 	}
-	// The kubelet does not unstage what it could not stage.
-	if mounted, checkErr := isMounted(m.Mounter, staged(v, path)); checkErr == nil && !mounted && v.StagedAt == path {
-		err = errors.Join(err, m.release(ctx, id, path))
+	// The kubelet does not unstage what it could not stage. What an earlier call has mounted may be in use.
+	code := codes.Aborted
+	if mounted, checkErr := isMounted(m.Mounter, staged(v, path)); own.StagedAt == "" || checkErr == nil && !mounted {
+		releaseErr := m.release(ctx, id, path)
+		if err = errors.Join(err, releaseErr); releaseErr == nil {
+			code = codes.Internal
+		}
 	}
-	return status.Errorf(codes.Internal, "mount volume %s: %v", id, err)
+	return status.Errorf(code, "mount volume %s: %v", id, err)
 }
 
 // open makes the copy of this node, which is complete, the one that is served.
@@ -164,6 +169,7 @@ func (m *Manager) unfence(id string) error {
 func deleted(id string) error { return status.Errorf(codes.Aborted, "volume %s is being deleted", id) }
 
 func (m *Manager) ask(ctx context.Context, question Question, v pool.Volume) error {
+	v.ID = volumeID(v)
 	return m.Placement.Ask(ctx, question, v, m.Store.Node)
 }
 

@@ -22,7 +22,8 @@ type Backing interface {
 	// Make makes the data of a new volume, or of a copy whose holes are not allocated. It can be
 	// repeated.
 	Make(v pool.Volume, format bool) error
-	// Check returns an error if the data of a volume is not there, or is not all of it.
+	// Check returns an error if the data of a volume is not there, is not all of it, or its beginning cannot
+	// be read.
 	Check(v pool.Volume) error
 	// Attach returns what is to be mounted, as what, and with which options. It can be
 	// repeated.
@@ -60,9 +61,9 @@ func makeFolder(v pool.Volume) error {
 	return nil
 }
 
-// Check looks for the folder.
+// Check reads the folder.
 func (Folders) Check(v pool.Volume) error {
-	_, err := os.Stat(v.Path)
+	_, err := os.ReadDir(v.Path)
 	return err
 }
 
@@ -114,11 +115,19 @@ func allocate(v pool.Volume) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// Check looks at the file.
+// Check looks at the file, and reads its first block.
 func (Images) Check(v pool.Volume) error {
-	info, err := os.Stat(image(v))
+	file, err := os.Open(image(v))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
 	if err == nil && info.Size() < v.CapacityBytes {
 		err = fmt.Errorf("%s has %d bytes; expected %d", image(v), info.Size(), v.CapacityBytes)
+	}
+	if err == nil {
+		_, err = file.ReadAt(make([]byte, 1), 0)
 	}
 	return err
 }

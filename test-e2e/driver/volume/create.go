@@ -60,6 +60,9 @@ func (m *Manager) makeData(ctx context.Context, v pool.Volume) (pool.Volume, err
 		return v, status.FromContextError(ctx.Err()).Err()
 	}
 	m.Store.Step("make data")
+	if err := m.Store.Mounted(v); err != nil {
+		return v, err
+	}
 	if err := m.Backing.Make(v, true); err != nil {
 		return v, err
 	}

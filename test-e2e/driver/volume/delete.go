@@ -29,7 +29,7 @@ func (m *Manager) Delete(ctx context.Context, id string) error {
 		return err
 	case own == nil && len(others) == 0:
 		return m.checkGone(id)
-	case own == nil || isHalf(*own):
+	case own == nil || own.State == pool.Rebuilding: // One that is complete may be where the volume is.
 		return status.Errorf(codes.FailedPrecondition, "node %s does not own volume %s", m.Store.Node, id)
 	}
 	// The own copy is the first that is fenced, and the last that is removed.

@@ -20,6 +20,7 @@
 //  7. Mount it.
 //  8. Give up the old copy.
 //
+// An old copy that the node has stays until step 4 is complete, if its pool has room for both.
 // Steps 1 to 4 are left out if the data is here. Unstaging ends step 4. What is left by calls
 // that never came again is found by Sweep.
 //

@@ -17,7 +17,7 @@ import (
 func isHalf(v pool.Volume) bool { return v.State == pool.Rebuilding || v.State == pool.Rebuilt }
 
 // drop removes the half copy of a volume that this node is not asked for any more, if it is
-// one. A copy that is complete stays if the PersistentVolume names this node already.
+// one. A copy that is complete stays if the PersistentVolume names this node already, or lists it.
 func (m *Manager) drop(ctx context.Context, v pool.Volume) error {
 	if !isHalf(v) {
 		return nil
@@ -25,7 +25,7 @@ func (m *Manager) drop(ctx context.Context, v pool.Volume) error {
 	err := m.ask(ctx, Drop, v)
 	switch {
 	case v.State == pool.Rebuilding, err == nil:
-		return m.Store.Discard(v)
+		return errors.Join(m.Store.Discard(v), m.Store.MarkCopy(v.ID, false))
 	case status.Code(err) == codes.FailedPrecondition:
 		return nil
 	}
@@ -38,18 +38,19 @@ func (m *Manager) drop(ctx context.Context, v pool.Volume) error {
 func (m *Manager) Sweep(ctx context.Context) {
 	volumes, err := m.Store.Volumes()
 	for _, v := range volumes {
-		err = errors.Join(err, m.sweep(ctx, v.ID))
+		err = errors.Join(err, m.sweep(ctx, v.ID, volumeID(v)))
 	}
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Looking at the copies of this node failed, will try again")
 	}
 }
 
-func (m *Manager) sweep(ctx context.Context, id string) error {
-	m.calls.LockKey(id)
-	defer func() { _ = m.calls.UnlockKey(id) }()
+// sweep looks at the copy with an ID, of a volume.
+func (m *Manager) sweep(ctx context.Context, id, volume string) error {
+	m.calls.LockKey(volume)
+	defer func() { _ = m.calls.UnlockKey(volume) }()
 
-	if m.isCopying(id) {
+	if m.isCopying(volume) {
 		return nil
 	}
 	own, others, err := m.find(id)
@@ -65,7 +66,7 @@ func (m *Manager) sweep(ctx context.Context, id string) error {
 		// It is the volume if the claim is still meant to be here. Then this node owns it, also if
 		// nobody uses it before it is deleted.
 		if _, err = m.open(ctx, id, "", own, others); status.Code(err) == codes.Aborted {
-			return m.Store.Discard(*own)
+			return m.drop(ctx, *own)
 		}
 	case own.State == pool.Ready && isHere && own.StagedAt != "":
 		m.giveUp(ctx, id, others)

@@ -38,7 +38,7 @@ const (
 	// Show: the node has a complete copy. If the volume has no node affinity, it is one of
 	// the home nodes.
 	Show Question = "show"
-	// Drop: may the node remove its copy? FailedPrecondition if the node affinity names it.
+	// Drop: may the node remove its copy? FailedPrecondition if the node affinity names it, or it is a home node.
 	Drop Question = "drop"
 )
 
@@ -73,7 +73,7 @@ func New(ctx context.Context, m *Manager) (*Manager, error) {
 // broken disk does not keep the other pools of the node away.
 func (m *Manager) recover(ctx context.Context) error {
 	if err := m.Store.RemoveUnknown(); err != nil {
-		klog.FromContext(ctx).Error(err, "Removing data that is in no books failed")
+		klog.FromContext(ctx).Error(err, "Disks are not as the books say")
 	}
 	volumes, err := m.Store.Volumes()
 	for _, v := range volumes {

@@ -49,6 +49,9 @@ func bind(mounter mount.Interface, v pool.Volume, path string, attach func() (so
 // mount makes a volume usable at its staging path.
 func (m *Manager) mount(v pool.Volume, path string, options []string) error {
 	err := bind(m.Mounter, v, staged(v, path), func() (string, string, []string, error) {
+		if err := m.Store.Mounted(v); err != nil { // Another disk may have an old copy.
+			return "", "", nil, err
+		}
 		source, fsType, own, err := m.Backing.Attach(v)
 		return source, fsType, append(own, options...), err
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strings"
 
 	continuity "github.com/containerd/continuity/fs"
 	"golang.org/x/sys/unix"
@@ -37,17 +38,50 @@ func (m *Manager) copyFrom(ctx context.Context, source replica, own pool.Volume)
 	if err := m.copyData(ctx, source, own); err != nil {
 		return internal(err)
 	}
-	_, err := m.Store.Update(own.ID, func(v *pool.Volume) error {
+	id := volumeID(own)
+	_, err := m.Store.Update(id, func(v *pool.Volume) error {
+		if v.StagedAt != "" {
+			return status.Errorf(codes.Aborted, "volume %s was staged while it was copied", id)
+		}
 		v.State, v.Generation = pool.Rebuilt, source.volume.Generation
-		return nil
+		return errors.Join(pool.Replace(*v, own), m.Store.MarkCopy(own.ID, false))
 	})
 	if errors.Is(err, pool.ErrNotFound) {
-		return status.Errorf(codes.Aborted, "volume %s was deleted while it was copied", own.ID)
+		return status.Errorf(codes.Aborted, "volume %s was deleted while it was copied", id)
+	}
+	if err == nil && own.ID != id {
+		err = m.Store.Discard(own) // with what it has replaced
 	}
 	if err == nil {
-		klog.FromContext(ctx).Info("Copied volume", "volume", own.ID, "from", source.store.Node, "pool", own.Pool, "bytes", own.CapacityBytes)
+		klog.FromContext(ctx).Info("Copied volume", "volume", id, "from", source.store.Node, "pool", own.Pool, "bytes", own.CapacityBytes)
 	}
 	return internal(err)
+}
+
+// beside is added to the ID of a copy that is made beside an old one. No node has such a name.
+const beside = "@copy"
+
+// volumeID returns the ID of the volume of a copy.
+func volumeID(v pool.Volume) string { return strings.TrimSuffix(v.ID, beside) }
+
+// reserve takes the room for a copy. An old one of this node may be the last one that somebody can read, so it
+// stays until the new one is complete, if its pool has room for both.
+func (m *Manager) reserve(source pool.Volume, own *pool.Volume) (pool.Volume, error) {
+	wanted := source
+	wanted.State, wanted.Generation, wanted.FencedFor, wanted.StagedAt = pool.Rebuilding, 0, "", ""
+	if own != nil {
+		if err := m.Store.Mounted(*own); err != nil {
+			return *own, err
+		}
+	}
+	if own != nil && own.State == pool.Ready {
+		second := wanted
+		second.ID, second.Pools = wanted.ID+beside, []string{own.Pool}
+		if v, err := m.Store.Reserve(second); !errors.Is(err, pool.ErrNoRoom) {
+			return v, err
+		}
+	}
+	return m.Store.Reserve(wanted)
 }
 
 // prepare takes the room for a copy of a volume, and fences the other ones. own is nil if
@@ -63,24 +97,27 @@ func (m *Manager) prepare(ctx context.Context, id string) (source replica, own *
 	if source, err = m.newest(id, own, others); err != nil || m.isHere(own, source) {
 		return source, nil, err
 	}
-	wanted := source.volume
-	wanted.State, wanted.Generation, wanted.FencedFor, wanted.StagedAt = pool.Rebuilding, 0, "", ""
-	reserved, err := m.Store.Reserve(wanted)
+	// Before anything is given up for it.
+	if err := errors.Join(source.store.Mounted(source.volume), m.Backing.Check(source.volume)); err != nil {
+		return source, nil, status.Errorf(codes.Unavailable, "the data of volume %s on node %s cannot be read: %v", id, source.store.Node, err)
+	}
+	reserved, err := m.reserve(source.volume, own)
 	if err != nil {
 		return source, nil, internal(err)
 	}
 	// The PersistentVolume says so before the first byte is copied.
 	err = m.ask(ctx, Begin, reserved)
 	if err == nil && own != nil { // an old copy, or of an earlier attempt
-		if err = m.unfence(id); err == nil {
-			reserved, err = m.Store.Update(id, func(v *pool.Volume) error {
-				v.State, v.Generation = pool.Rebuilding, 0
-				return nil
-			})
-		}
+		err = m.unfence(id)
 	}
 	if err == nil {
 		err = m.fence(ctx, others, m.Store.Node)
+	}
+	if err == nil && own != nil && reserved.ID == id {
+		reserved, err = m.Store.Update(id, func(v *pool.Volume) error {
+			v.State, v.Generation = pool.Rebuilding, 0
+			return nil
+		})
 	}
 	return source, &reserved, internal(err)
 }
@@ -89,10 +126,11 @@ func (m *Manager) prepare(ctx context.Context, id string) (source replica, own *
 // that it is complete, it does not count. If the context ends, so does it, after the
 // step that goes on.
 func (m *Manager) copyData(ctx context.Context, from replica, to pool.Volume) error {
-	if err := m.Backing.Check(from.volume); err != nil {
-		return status.Errorf(codes.Unavailable, "the data of volume %s on node %s cannot be read: %v", to.ID, from.store.Node, err)
+	err := m.Store.MarkCopy(to.ID, true)
+	if err == nil {
+		err = os.RemoveAll(to.Path)
 	}
-	if err := os.RemoveAll(to.Path); err != nil {
+	if err != nil {
 		return err
 	}
 	m.Store.Step("copy data")
@@ -104,7 +142,7 @@ func (m *Manager) copyData(ctx context.Context, from replica, to pool.Volume) er
 	}
 	m.Store.Step("copied data")
 	// Names, kinds, owners, permissions, sizes and times: what is written changes them.
-	err := continuity.Changes(ctx, from.volume.Path, to.Path, func(kind continuity.ChangeKind, path string, _ fs.FileInfo, err error) error {
+	err = continuity.Changes(ctx, from.volume.Path, to.Path, func(kind continuity.ChangeKind, path string, _ fs.FileInfo, err error) error {
 		if err == nil && kind != continuity.ChangeKindUnmodified {
 			err = status.Errorf(codes.FailedPrecondition, "volume %s is still being written on node %s: %s differs", to.ID, from.store.Node, path)
 		}

@@ -1,0 +1,146 @@
+package pool
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// folder returns the folder of a pool. It is not the root of the disk, so it is only there while the disk
+// is mounted.
+func (s *Store) folder(pool string) string { return filepath.Join(s.data, pool, "volumes") }
+
+// known returns the file that says that the folder of a pool was made, and on which disk.
+func (s *Store) known(pool string) string { return filepath.Join(s.dir, pool+".pool") }
+
+// diskID returns the file with the ID of the disk that has a folder.
+func diskID(folder string) string { return filepath.Join(filepath.Dir(folder), "id") }
+
+// copying returns the file that says that data of a volume is a copy, which is the driver's to remove.
+func (s *Store) copying(id string) string { return filepath.Join(s.dir, id+".copying") }
+
+// addPool makes the folder of a pool that is new in the books, and never again. Its disk gets an ID, and so does
+// that of a pool of an older driver, which gave none.
+func (s *Store) addPool(name string, volumes map[string]*Volume) error {
+	dir := s.folder(name)
+	id, err := os.ReadFile(s.known(name))
+	isNew := errors.Is(err, fs.ErrNotExist)
+	if isNew {
+		err = s.makeFolder(name)
+	}
+	if err != nil {
+		return err
+	}
+	if len(id) == 0 {
+		id = []byte(rand.Text())
+		if err := writeID(s.known(name), id); err != nil {
+			return err
+		}
+	}
+	if isNew || isOf(name, dir, volumes) {
+		return writeID(diskID(dir), id)
+	}
+	return nil
+}
+
+func (s *Store) makeFolder(pool string) error {
+	dir := s.folder(pool)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	data, err := os.ReadDir(dir)
+	if err == nil && len(data) > 0 {
+		err = fmt.Errorf("pool %s is new in the books of node %s, but %s has data; restore the books, or empty it", pool, s.Node, dir)
+	}
+	return errors.Join(err, SyncFolder(filepath.Dir(dir)))
+}
+
+// writeID makes an ID durable.
+func writeID(path string, id []byte) error {
+	return errors.Join(os.WriteFile(path, id, 0o600), SyncFolder(path), SyncFolder(filepath.Dir(path)))
+}
+
+// isOf tells whether a disk without an ID is that of a pool: it has one of the pool's volumes, or both are empty.
+func isOf(pool, dir string, volumes map[string]*Volume) bool {
+	data, err := os.ReadDir(dir)
+	if _, idErr := os.Stat(diskID(dir)); err != nil || !errors.Is(idErr, fs.ErrNotExist) {
+		return false
+	}
+	isEmpty := true
+	for id, v := range volumes {
+		if v.Pool == pool {
+			isEmpty = false
+			if slices.ContainsFunc(data, func(e fs.DirEntry) bool { return e.Name() == id }) {
+				return true
+			}
+		}
+	}
+	return isEmpty && len(data) == 0
+}
+
+// Mounted returns an error if the disk of a volume is not mounted, or another one is in its place.
+func (s *Store) Mounted(v Volume) error { return s.mounted(v.Pool, filepath.Dir(v.Path)) }
+
+func (s *Store) mounted(pool, folder string) error {
+	_, err := os.Stat(folder)
+	want, wantErr := os.ReadFile(s.known(pool))
+	have, haveErr := os.ReadFile(diskID(folder))
+	if errors.Is(haveErr, fs.ErrNotExist) {
+		haveErr = nil // An older driver, which may run on another node, gives no IDs.
+	}
+	if err := errors.Join(err, wantErr, haveErr); err != nil {
+		return err
+	}
+	if string(have) != string(want) {
+		return fmt.Errorf("%s is not on the disk of pool %s of node %s, whose ID is %q; it has %q", folder, pool, s.Node, want, have)
+	}
+	return nil
+}
+
+// RemoveUnknown removes what this driver has left of volumes that are in no books: of a copy that went on when the
+// volume had been deleted, or of a removal. Other data may be needed: the books may be older than it. It is
+// an error, and so is a disk that is not that of its pool. It must not run while this node makes data.
+func (s *Store) RemoveUnknown() error {
+	volumes, err := s.Volumes()
+	if err != nil {
+		return err
+	}
+	for _, v := range volumes {
+		err = errors.Join(err, s.MarkCopy(v.ID, false)) // Its state says how far it is.
+	}
+	for _, p := range s.pools {
+		dir := s.folder(p.Name)
+		if mountedErr := s.mounted(p.Name, dir); mountedErr != nil {
+			err = errors.Join(err, mountedErr)
+			continue
+		}
+		entries, readErr := os.ReadDir(dir)
+		err = errors.Join(err, readErr)
+		for _, e := range entries {
+			if !slices.ContainsFunc(volumes, func(v Volume) bool { return v.Pool == p.Name && v.ID == e.Name() }) {
+				err = errors.Join(err, s.removeUnknown(filepath.Join(dir, e.Name())))
+			}
+		}
+	}
+	return err
+}
+
+func (s *Store) removeUnknown(path string) error {
+	if _, err := os.Stat(s.copying(filepath.Base(path))); err != nil && filepath.Ext(path) != suffix {
+		return fmt.Errorf("%s is in no books of node %s, and stays; remove it if it is not needed", path, s.Node)
+	}
+	return os.RemoveAll(path)
+}
+
+// MarkCopy says that a copy of a volume is being made, which may go on when the volume was deleted, or that it
+// was completed.
+func (s *Store) MarkCopy(id string, begun bool) error {
+	if begun {
+		return errors.Join(os.WriteFile(s.copying(id), nil, 0o600), SyncFolder(s.dir))
+	}
+	return os.RemoveAll(s.copying(id)) // which may not be there
+}
