@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/overrides"
+	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/suites"
@@ -42,6 +43,7 @@ func (a *App) Test(ctx context.Context) error {
 		}},
 		{Name: "build the control plane", Do: a.buildControlPlane},
 		{Name: "build external-provisioner", Do: a.buildProvisioner},
+		{Name: "build kubectl", Do: a.buildKubectl},
 		{Name: "integration tests, ours and upstream's, gate off and on", Do: a.testIntegration},
 	})...)
 }
@@ -111,6 +113,10 @@ func (a *App) testDriver(ctx context.Context, s *run.Step) error {
 
 func (a *App) buildEtcd(ctx context.Context, s *run.Step) error {
 	return toolchain.BuildTools(ctx, a.WS, s, toolchain.Etcd)
+}
+
+func (a *App) buildKubectl(ctx context.Context, s *run.Step) error {
+	return release.BuildComponents(ctx, a.WS, workspace.Kubernetes, s.Log, a.WS.Components(), "kubectl")
 }
 
 func (a *App) buildStockAPIServer(ctx context.Context, s *run.Step) error {

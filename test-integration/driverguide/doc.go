@@ -1,10 +1,12 @@
 // Package driverguide runs what docs/driver-authors.md tells authors of CSI drivers to
 // write, beside the real external-provisioner, on a control plane without kubelets. It also
-// asks the metrics of both what docs/monitoring asks, and tries what docs/operations.md says.
+// asks the metrics of both what docs/monitoring asks, and tries what docs/operations.md and
+// docs/volume-rebuilding.md say.
 //
 // Environment, which make test sets:
 //
 //   - DRIVER_GUIDE: the folder in which the guide was followed. The driver was built with
 //     the race detector.
 //   - CSI_PROVISIONER: external-provisioner with the series
+//   - COMPONENTS: the folder with kubectl
 package driverguide

@@ -50,17 +50,23 @@ func TestGuide(t *testing.T) {
 	}
 }
 
-// startDriver starts the driver on a socket, and returns both. It ends at its first data
-// race.
+// startDriver starts the driver of the manifest, see startDriver.
 func (g *guide) startDriver() (socket string, driver *apiservertest.Process) {
 	g.Helper()
-	// Not g.TempDir, whose path is too long for a socket.
+	return startDriver(g.TContext.TContext, g.env(g.container("driver"))...)
+}
+
+// startDriver starts the driver on a socket, and returns both. It ends at its first data
+// race.
+func startDriver(tCtx ktesting.TContext, env ...string) (socket string, driver *apiservertest.Process) {
+	tCtx.Helper()
+	// Not tCtx.TempDir, whose path is too long for a socket.
 	dir, err := os.MkdirTemp("", "guide")
-	g.ExpectNoError(err, "folder for sockets")
-	g.Cleanup(func() { os.RemoveAll(dir) })
+	tCtx.ExpectNoError(err, "folder for sockets")
+	tCtx.Cleanup(func() { os.RemoveAll(dir) })
 	socket = filepath.Join(dir, "csi.sock")
-	env := append(g.env(g.container("driver")), "GORACE=halt_on_error=1")
-	return socket, apiservertest.StartProcess(g.TContext.TContext, filepath.Join(variable(g.Cluster, "DRIVER_GUIDE"), "my-driver-race"), env, socket, filepath.Join(dir, "registration.sock"))
+	program := filepath.Join(variable(tCtx, "DRIVER_GUIDE"), "my-driver-race")
+	return socket, apiservertest.StartProcess(tCtx, program, append(env, "GORACE=halt_on_error=1"), socket, filepath.Join(dir, "registration.sock"))
 }
 
 // startProvisioner starts external-provisioner with the flags of the manifest, and more.
@@ -73,7 +79,7 @@ func (g *guide) startProvisioner(socket string, more ...string) {
 	}
 	args := append(append(slices.Clone(container.Args), "--kubeconfig="+g.kubeconfig()), more...)
 	args[i] = "--csi-address=" + socket
-	apiservertest.StartProcess(g.TContext.TContext, variable(g.Cluster, "CSI_PROVISIONER"), g.env(container), args...)
+	apiservertest.StartProcess(g.TContext.TContext, variable(g.TContext.TContext, "CSI_PROVISIONER"), g.env(container), args...)
 }
 
 // callAtOnce calls the driver over several connections at the same time, about volumes without

@@ -14,12 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/clustertest"
 )
 
-func TestMain(m *testing.M) { apiservertest.Main(m) }
+func TestMain(m *testing.M) { apiservertest.Main(m, "MutablePVNodeAffinity") }
 
 const node = "node-1"
 
@@ -32,11 +33,11 @@ type guide struct {
 
 // variable returns the value of an environment variable that has to be set: a skipped
 // test would look like a passed one.
-func variable(c *clustertest.Cluster, name string) string {
-	c.Helper()
+func variable(tCtx ktesting.TContext, name string) string {
+	tCtx.Helper()
 	value := os.Getenv(name)
 	if value == "" {
-		c.Fatalf("%s is not set; make test sets it", name)
+		tCtx.Fatalf("%s is not set; make test sets it", name)
 	}
 	return value
 }
@@ -45,7 +46,7 @@ func variable(c *clustertest.Cluster, name string) string {
 // DaemonSets would do.
 func apply(c *clustertest.Cluster) guide {
 	c.Helper()
-	create(c, filepath.Join(variable(c, "DRIVER_GUIDE"), "my-driver.yaml"))
+	create(c, filepath.Join(variable(c.TContext.TContext, "DRIVER_GUIDE"), "my-driver.yaml"))
 	g := guide{Cluster: c}
 	list, err := c.Client().AppsV1().DaemonSets(metav1.NamespaceAll).List(c, metav1.ListOptions{})
 	c.ExpectNoError(err, "list DaemonSets")
