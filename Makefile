@@ -8,7 +8,7 @@ VARIABLES := AGAINST ALL BASE CLUSTER_MODE DRIVER EMBARGO_OVER FOCUS FORCE FOREC
 $(foreach v,$(VARIABLES),$(if $(filter environment,$(origin $v)),$(eval undefine $v)))
 
 # scripts/ runs before there is a tree, so outside the workspace of go.work.
-CAPACITYV2 := GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false" go -C scripts run . \
+CAPACITYV2 := GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false -gcflags=all=-dwarf=false" go -C scripts run . \
 	$(if $(KUBERNETES_SRC),--kubernetes-src='$(abspath $(KUBERNETES_SRC))')
 CLUSTER = $(if $(NODES),--nodes='$(NODES)') $(if $(CLUSTER_MODE),--cluster-mode='$(CLUSTER_MODE)')
 

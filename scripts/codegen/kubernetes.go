@@ -19,7 +19,7 @@ import (
 
 // goFlags are those of every other build, so that its cache serves, and module mode even where the tree has a vendor
 // folder.
-const goFlags = "GOFLAGS=-trimpath -buildvcs=false -mod=readonly"
+const goFlags = "GOFLAGS=" + toolchain.Flags + " -mod=readonly"
 
 // output is a folder that upstream's .gitignore ignores.
 func (r *Run) output(name string) string { return filepath.Join(r.dir, "_output", name) }
