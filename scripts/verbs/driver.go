@@ -139,7 +139,7 @@ func (a *App) buildDriver(ctx context.Context, s *run.Step) error {
 
 // installDriver applies the manifests of the driver and waits until it runs on all
 // nodes. Stock components know nothing of our fields, and a stock provisioner nothing of our flags.
-func (a *App) installDriver(ctx context.Context, stock bool, s *run.Step) error {
+func (a *App) installDriver(ctx context.Context, s *run.Step) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, installTime, fmt.Errorf("the driver is not ready after %s", installTime))
 	defer cancel()
 	st, err := cluster.StatusOf(a.WS)
@@ -149,6 +149,7 @@ func (a *App) installDriver(ctx context.Context, stock bool, s *run.Step) error 
 	kubectl := func(args ...string) run.Cmd {
 		return run.Cmd{Name: filepath.Join(st.Components, "kubectl"), Env: []string{"KUBECONFIG=" + st.Kubeconfig, "KUBECACHEDIR=" + st.KubectlCache}, Log: s.Log, Args: args}
 	}
+	stock := st.Components == a.WS.StockComponents()
 	manifests, err := driverManifests(filepath.Join(a.WS.Root, "test-e2e", "driver", "deploy"), stock)
 	if err != nil {
 		return err

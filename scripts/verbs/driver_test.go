@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/run"
+	"capacityv2.internal/scripts/workspace"
 )
 
 func TestCheckDriver(t *testing.T) {
@@ -75,5 +77,32 @@ func TestDriverManifests(t *testing.T) {
 	}
 	if _, err := driverManifests(t.TempDir(), true); err == nil {
 		t.Error("manifests without the flag, want an error")
+	}
+}
+
+// TestInstallDriver has a kubectl that notes its arguments: components of the series get all that the driver has, with every
+// field checked.
+func TestInstallDriver(t *testing.T) {
+	const kubectl = "#!/bin/sh\necho \"$@\" >>\"$0.called\"\nif [ \"$1\" = apply ]; then cat >\"$0.applied\"; echo DaemonSet/x y; fi\n"
+	ws := workspace.Workspace{Root: filepath.Join("..", ".."), Work: t.TempDir()}
+	for _, c := range []struct {
+		components, validate string
+		confirms             bool
+	}{{ws.Components(), "strict", true}, {ws.StockComponents(), "warn", false}} {
+		program, record := filepath.Join(c.components, "kubectl"), filepath.Join(ws.Cluster(), "state.json")
+		for path, content := range map[string]string{program: kubectl, record: `{"id": "x", "mode": "full", "components": "` + c.components + `"}`} {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o755)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a := &App{WS: ws, Out: t.Output()}
+		if err := a.do(t.Context(), "up", run.Task{Name: "install", Do: a.installDriver}); err != nil {
+			t.Fatal(err)
+		}
+		called, _ := os.ReadFile(program + ".called")
+		applied, _ := os.ReadFile(program + ".applied")
+		if !strings.Contains(string(called), "--validate="+c.validate+" ") || strings.Contains(string(applied), "--capacity-confirmation") != c.confirms {
+			t.Errorf("%s: called with %s, want --validate=%s, and confirmation: %t", c.components, called, c.validate, c.confirms)
+		}
 	}
 }

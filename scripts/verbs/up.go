@@ -82,7 +82,7 @@ func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, f
 	if driver != "" {
 		tasks = append(tasks, run.Task{Name: "install the driver", Do: func(ctx context.Context, s *run.Step) error {
 			s.AtEnd("the reference driver runs; docs/examples/reference.yaml says what to try with it\n")
-			return a.installDriver(ctx, options.Components != "", s)
+			return a.installDriver(ctx, s)
 		}})
 	}
 	return a.do(ctx, "up", tasks...)
