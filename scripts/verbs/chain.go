@@ -68,16 +68,24 @@ func (a *App) central(ctx context.Context, file string) error {
 // images of both provisioners, after further things were built. The cluster is ended
 // before it is left, whatever happens.
 func (a *App) onChain(ctx context.Context, verb string, build []run.Task, do func(cluster.Status) error) (err error) {
+	other := run.Refuse("a local cluster runs from "+a.WS.Cluster(), "no running cluster, because make "+verb+" starts its own and replaces its scheduler",
+		"make down, then make "+verb)
 	if running, err := cluster.Running(a.WS); err != nil {
 		return err
 	} else if running {
-		return run.Refuse("a local cluster runs from "+a.WS.Cluster(), "no running cluster, because make "+verb+" starts its own and replaces its scheduler", "make down, then make "+verb)
+		return other
 	}
 	stock := programImage(stockProvisionerImage, provisionerProgram, a.WS.StockComponents())
 	build = append([]run.Task{{Name: "build the stock provisioner", Do: a.buildStockProvisioner}}, build...)
-	defer func() { err = errors.Join(err, a.Down(context.WithoutCancel(ctx))) }()
-	if err := a.Up(ctx, &cluster.Options{DefaultNodes: e2eNodes, Images: []node.Image{stock}}, referenceDriver, build...); err != nil {
+	started, err := a.Up(ctx, &cluster.Options{DefaultNodes: e2eNodes, Images: []node.Image{stock}}, referenceDriver, build...)
+	if started {
+		defer func() { err = errors.Join(err, a.Down(context.WithoutCancel(ctx))) }()
+	}
+	if err != nil {
 		return err
+	}
+	if !started { // by somebody else, meanwhile
+		return other
 	}
 	st, err := cluster.StatusOf(a.WS)
 	if err != nil {

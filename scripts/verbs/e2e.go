@@ -55,10 +55,6 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	if o.Target, err = e2e.Target(o.Target); err != nil {
 		return err
 	}
-	before, err := cluster.Running(a.WS)
-	if err != nil {
-		return err
-	}
 	o.Cluster.DefaultNodes = e2eNodes
 	driver := referenceDriver
 	var build []run.Task
@@ -72,10 +68,11 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	} else if build, err = a.prepareSpecs(o.Target, &o.Cluster); err != nil {
 		return err
 	}
-	if !before && !o.Keep {
+	started, err := a.Up(ctx, &o.Cluster, driver, build...)
+	if started && !o.Keep {
 		defer func() { err = errors.Join(err, a.Down(context.WithoutCancel(ctx))) }()
 	}
-	if err := a.Up(ctx, &o.Cluster, driver, build...); err != nil {
+	if err != nil {
 		return err
 	}
 	st, err := cluster.StatusOf(a.WS)

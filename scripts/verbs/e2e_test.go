@@ -1,10 +1,19 @@
 package verbs
 
 import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/machine"
+	"capacityv2.internal/scripts/workspace"
 )
 
 func TestRefuseSkips(t *testing.T) {
@@ -23,5 +32,55 @@ func TestRefuseSkips(t *testing.T) {
 		if (err != nil) != c.refuse || c.refuse && !strings.Contains(err.Error(), "TestStory1, TestStory2/disks") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// atFirst does something when the first step begins.
+type atFirst struct {
+	io.Writer
+	do func()
+}
+
+func (a atFirst) Write(b []byte) (int, error) {
+	a.do()
+	return a.Writer.Write(b)
+}
+
+// TestOnlyOwnClusterIsEnded: somebody runs make up, in another terminal, while a verb that has found no cluster builds.
+// Then the verb fails.
+func TestOnlyOwnClusterIsEnded(t *testing.T) {
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", t.TempDir()) // nothing can be installed, nor built
+	for name, verb := range map[string]func(*App, context.Context) error{
+		"e2e": func(a *App, ctx context.Context) error {
+			return a.E2E(ctx, E2EOptions{Cluster: cluster.Options{Mode: string(cluster.ModeControlPlane)}})
+		},
+		"demo": (*App).Demo,
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			ws := workspace.Workspace{Root: root, Work: filepath.Join(root, "_work")}
+			if err := os.WriteFile(filepath.Join(root, workspace.GatesFile), []byte("gates: [{name: CSIStorageCapacityV2, enabled: true}]"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			record, mark := filepath.Join(ws.Cluster(), "state.json"), "abc-"+name
+			cmd := exec.Command(sleep, "60")
+			cmd.Env = []string{machine.MarkVariable + "=" + mark}
+			appear := sync.OnceFunc(func() {
+				content := `{"id": "` + mark + `", "mode": "control-plane", "ready": true}`
+				if err := errors.Join(os.MkdirAll(ws.Cluster(), 0o755), os.WriteFile(record, []byte(content), 0o644), cmd.Start()); err != nil {
+					t.Error(err)
+				}
+			})
+			err := verb(&App{WS: ws, Out: atFirst{t.Output(), appear}}, t.Context())
+			if _, statErr := os.Stat(record); err == nil || statErr != nil || !machine.Alive(mark) {
+				t.Errorf("error %v; the cluster of somebody else lives: %t, its record: %v", err, machine.Alive(mark), statErr)
+			}
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
 	}
 }

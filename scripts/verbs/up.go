@@ -22,7 +22,10 @@ needs, and runs upstream's hack/local-up-cluster.sh, with the gates of feature-g
 A cluster that runs the same already is left alone. At the end it prints the lines to paste.
 
 `+cluster.Environment(),
-		"  capacityv2 up --nodes 3 --driver reference", func(ctx context.Context) error { return a.Up(ctx, &options, driver) })
+		"  capacityv2 up --nodes 3 --driver reference", func(ctx context.Context) error {
+			_, err := a.Up(ctx, &options, driver)
+			return err
+		})
 	clusterFlags(c, &options)
 	c.Flags().StringVar(&driver, "driver", "", "reference: install the reference CSI driver with the patched external-provisioner")
 	return c
@@ -36,15 +39,16 @@ func clusterFlags(c *cobra.Command, o *cluster.Options) {
 
 // Up applies the series, builds the components, and brings up a local cluster, with a
 // driver unless that is "". Gates that are not chosen are those of feature-gates.yaml.
-// What further does before the cluster starts may add images to the options.
-func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, further ...run.Task) error {
+// What further does before the cluster starts may add images to the options. Who gets
+// true has to end the cluster, even beside an error; otherwise it is somebody else's.
+func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, further ...run.Task) (started bool, err error) {
 	if err := checkDriver(driver); err != nil {
-		return err
+		return false, err
 	}
 	if options.Gates == "" {
 		list, err := a.WS.Gates()
 		if err != nil {
-			return err
+			return false, err
 		}
 		options.Gates = list.Enabled()
 	}
@@ -85,7 +89,8 @@ func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, f
 			return a.installDriver(ctx, s)
 		}})
 	}
-	return a.do(ctx, "up", tasks...)
+	err = a.do(ctx, "up", tasks...)
+	return plan.Started, err
 }
 
 func (a *App) buildComponents(ctx context.Context, s *run.Step, names []string) error {

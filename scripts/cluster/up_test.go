@@ -1,0 +1,70 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"capacityv2.internal/scripts/run"
+	"capacityv2.internal/scripts/workspace"
+)
+
+// fakeCluster is a workspace in which upstream's script only says that it has started everything, and a plan for the
+// control plane.
+func fakeCluster(t *testing.T) (workspace.Workspace, func() *Plan) {
+	t.Helper()
+	ws := testWorkspace(t)
+	for path, content := range map[string]string{
+		filepath.Join(ws.Tree(), localUp):                         "echo " + scriptDone + "\nexec sleep 60\n",
+		filepath.Join(ws.Components(), "kubectl"):                 "#!/bin/sh\nprintf ok\n",
+		filepath.Join(ws.Components(), "kube-apiserver"):          "",
+		filepath.Join(ws.Components(), "kube-scheduler"):          "",
+		filepath.Join(ws.Components(), "kube-controller-manager"): "",
+		filepath.Join(ws.Bin(), "etcd"):                           "",
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return ws, func() *Plan {
+		p := NewPlan(ws, &Options{Gates: "A=true"})
+		p.Mode = ModeControlPlane
+		return p
+	}
+}
+
+func up(t *testing.T, p *Plan) error {
+	t.Helper()
+	return run.NewReporter(t.Output(), "up", p.ws.Logs()).Run(t.Context(), run.Task{Name: "up", Do: func(ctx context.Context, s *run.Step) error { return p.Up(ctx, s) }})
+}
+
+// TestUpStarted: who has not started a cluster must not end it, and one that is there by halves is not the one that runs
+// afterwards.
+func TestUpStarted(t *testing.T) {
+	ws, plan := fakeCluster(t)
+	t.Cleanup(func() {
+		if err := down(t, ws); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, step := range []struct {
+		name    string
+		ready   bool
+		started bool
+	}{{"no cluster", true, true}, {"runs already", true, false}, {"started by halves", false, true}} {
+		if st, err := loadState(ws); err != nil {
+			t.Fatal(err)
+		} else if st != nil {
+			st.Ready = step.ready
+			if err := st.save(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := plan()
+		if err := up(t, p); err != nil || p.Started != step.started {
+			t.Errorf("%s: started %t, error %v, want %t", step.name, p.Started, err, step.started)
+		}
+	}
+}
