@@ -7,13 +7,16 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/machine"
+	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/run"
 )
 
@@ -73,7 +76,7 @@ func (p *Plan) lookAtRunning(ctx context.Context, st *state, fp string, s *run.S
 		return false, st.takeDown(ctx)
 	}
 	if st.Fingerprint != fp || st.Mode != p.Mode {
-		return false, run.Refuse("the running cluster has other components, images, gates or another mode", "the same settings, or no cluster", "make down, then the same command again")
+		return false, run.Refuse("the running cluster has other programs, images, settings or another mode", "the same ones, or no cluster", "make down, then the same command again")
 	}
 	if st.Nodes != p.nodes {
 		return false, run.Refuse("a cluster with "+countNodes(st.Nodes)+" runs", "one with "+countNodes(p.nodes)+", or no cluster",
@@ -125,14 +128,35 @@ func newID() string {
 	return hex.EncodeToString(b)
 }
 
-// fingerprint stands for the components' content and the plan's settings. It
-// refuses when a component is missing.
+// fingerprint stands for the content of all programs of the cluster and for its settings, as far as they are not those of
+// one run. It refuses when a program is missing.
 func (p *Plan) fingerprint() (string, error) {
 	h := sha256.New()
-	fmt.Fprintln(h, p.options.Gates, p.ports)
-	for _, n := range p.Components() {
-		if err := files.Copy(h, filepath.Join(p.options.Components, n)); err != nil {
-			return "", run.Refuse(fmt.Sprintf("no %s in %s: %v", n, p.options.Components, err), "the built components", "make up, which builds them")
+	// Any node and route: their addresses are of one run.
+	n := node.New(p.ws.Cluster(), netip.MustParsePrefix("192.0.2.0/24"), 1)
+	sc := script{ws: p.ws, options: *p.options, mode: p.Mode, ports: p.ports, node: n, defaultRoute: true}
+	env := slices.DeleteFunc(sc.env(), func(v string) bool { return strings.HasPrefix(v, "PATH=") }) // of one terminal
+	configuration, err := node.Configuration()
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintln(h, env, sc.joiningPrograms(n, ""), configuration)
+	programs := []string{filepath.Join(p.ws.Bin(), "etcd")}
+	if p.Mode == ModeFull {
+		for _, pattern := range []string{"containerd*", "runc", "cni/*"} {
+			found, err := filepath.Glob(filepath.Join(p.ws.Bin(), pattern))
+			if err != nil {
+				return "", err
+			}
+			programs = append(programs, found...)
+		}
+	}
+	for _, name := range p.Components() {
+		programs = append(programs, filepath.Join(p.options.Components, name))
+	}
+	for _, program := range programs {
+		if err := files.Copy(h, program); err != nil {
+			return "", run.Refuse(err.Error(), "the built programs", "make up, which builds them")
 		}
 	}
 	for _, i := range p.options.Images {

@@ -68,3 +68,62 @@ func TestUpStarted(t *testing.T) {
 		}
 	}
 }
+
+// TestFingerprint: a cluster that runs with other settings or tools is not what is asked for.
+func TestFingerprint(t *testing.T) {
+	ws, plan := fakeCluster(t)
+	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "runc", "cni/ptp"} {
+		path := filepath.Join(ws.Bin(), name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"kubelet", "kube-proxy"} {
+		if err := os.WriteFile(filepath.Join(ws.Components(), name), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	of := func(mode Mode) string {
+		p := plan()
+		p.Mode = mode
+		fp, err := p.fingerprint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fp
+	}
+	write := func(path string) func(t *testing.T) {
+		return func(t *testing.T) {
+			if err := os.WriteFile(path, []byte(t.Name()), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(t *testing.T)
+		// same is whether it is still the same cluster, and sameAlone the same for the control plane alone.
+		same, sameAlone bool
+	}{
+		"nothing":              {func(*testing.T) {}, true, true},
+		"another terminal":     {func(t *testing.T) { t.Setenv("PATH", "/bin") }, true, true},
+		"RUNTIME_CONFIG":       {func(t *testing.T) { t.Setenv("RUNTIME_CONFIG", "api/all=true") }, false, false},
+		"EMULATED_VERSION":     {func(t *testing.T) { t.Setenv("EMULATED_VERSION", "1.36") }, false, false},
+		"the API server":       {write(filepath.Join(ws.Components(), "kube-apiserver")), false, false},
+		"etcd":                 {write(filepath.Join(ws.Bin(), "etcd")), false, false},
+		"containerd":           {write(filepath.Join(ws.Bin(), "containerd")), false, true},
+		"runc":                 {write(filepath.Join(ws.Bin(), "runc")), false, true},
+		"the network of pods":  {write(filepath.Join(ws.Bin(), "cni", "ptp")), false, true},
+		"a tool that is apart": {write(filepath.Join(ws.Bin(), "ginkgo")), true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			full, alone := of(ModeFull), of(ModeControlPlane)
+			c.change(t)
+			if got := of(ModeFull) == full; got != c.same {
+				t.Errorf("with nodes, the same: %t, want %t", got, c.same)
+			}
+			if got := of(ModeControlPlane) == alone; got != c.sameAlone {
+				t.Errorf("without nodes, the same: %t, want %t", got, c.sameAlone)
+			}
+		})
+	}
+}

@@ -4,10 +4,17 @@ import (
 	"embed"
 	"os"
 	"text/template"
+
+	"capacityv2.internal/scripts/files"
 )
 
 //go:embed containerd.toml pods.conflist
 var templates embed.FS
+
+// Configuration stands for what every node is configured with.
+func Configuration() (string, error) {
+	return files.Hash(templates, "containerd.toml", "pods.conflist")
+}
 
 // config is what the templates are filled in with.
 type config struct {
