@@ -49,6 +49,12 @@ func NewPlan(ctx context.Context, ws workspace.Workspace, o Options) (*Plan, err
 	}
 	plan := &Plan{Note: note}
 	matched := false
+	var bases []string // others compile against it
+	for _, p := range projects {
+		if p.Staging {
+			bases = append(bases, p.Series())
+		}
+	}
 	for _, p := range projects {
 		chosen := func(c Case) bool {
 			matches := cmp.Or(o.Patch, everything).MatchString(c.Patch.Name)
@@ -56,7 +62,7 @@ func NewPlan(ctx context.Context, ws workspace.Workspace, o Options) (*Plan, err
 			return matches
 		}
 		if from != "" {
-			changed, err := changedPatches(ctx, gitrepo.Open(ws.Root, nil), from, p.Series())
+			changed, err := changedPatches(ctx, gitrepo.Open(ws.Root, nil), from, p.Series(), append(bases, p.Series())...)
 			if err != nil {
 				return nil, err
 			}

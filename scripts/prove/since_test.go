@@ -44,7 +44,9 @@ func TestSince(t *testing.T) {
 		t.Fatal(err)
 	}
 	git(origin, "init", "--quiet")
-	first := commit(map[string]string{"0001-a.patch": "a", "0002-b.patch": "b"})
+	otherBase := commit(map[string]string{"0001-a.patch": "a", "0002-b.patch": "b", "tree.lock": "baseTree: a", "../scripts/prove/prover.go": "package prove"})
+	otherChecks := commit(map[string]string{"tree.lock": "baseTree: b"})
+	first := commit(map[string]string{"../scripts/prove/prover.go": "package other"})
 	replaced := commit(map[string]string{"0001-a.patch": "another a"})
 	git(origin, "reset", "--quiet", "--hard", first)
 	git(origin, "mv", "patches/0002-b.patch", "patches/0003-b.patch")
@@ -62,6 +64,8 @@ func TestSince(t *testing.T) {
 		"not in a shallow clone":        {clone: []string{"--depth=1"}, since: first, changed: []string{"0002-c.patch"}},
 		"replaced by a force push":      {since: replaced, changed: []string{"0001-a.patch", "0002-c.patch"}},
 		"replaced, and a shallow clone": {clone: []string{"--depth=1"}, since: replaced, changed: []string{"0001-a.patch", "0002-c.patch"}},
+		"another base":                  {since: otherBase, changed: []string{"0001-a.patch", "0002-c.patch", "0003-b.patch"}},
+		"other checks":                  {since: otherChecks, changed: []string{"0001-a.patch", "0002-c.patch", "0003-b.patch"}},
 		"gone from origin":              {since: gone, note: "commit 012345678901 is not in this clone, and cannot be fetched from origin: nothing is left out"},
 		"gone, and no origin":           {clone: []string{"--origin=other"}, since: gone, note: "commit 012345678901 is not in this clone, and cannot be fetched from origin: nothing is left out"},
 		"not asked for":                 {},
@@ -80,7 +84,7 @@ func TestSince(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(clone.Dir, "patches", "0004-d.patch"), []byte("d"), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			changed, err := changedPatches(ctx, clone, found, filepath.Join(clone.Dir, "patches"))
+			changed, err := changedPatches(ctx, clone, found, filepath.Join(clone.Dir, "patches"), filepath.Join(clone.Dir, "patches"))
 			if want := append(c.changed, "0004-d.patch"); err != nil || !slices.Equal(changed, want) {
 				t.Errorf("changed: %q, error %v, want %q", changed, err, want)
 			}

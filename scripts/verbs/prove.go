@@ -21,7 +21,8 @@ func proveCommand(a *App) *cobra.Command {
 Patches of class feature, fix and perf are tried; for the others it says why not. Both runs
 leave out the later patches. A test that passes without the patch is an error.`, "  capacityv2 prove --patch 0023", func(ctx context.Context) error { return a.Prove(ctx, o) })
 	patternFlag(c, &o.Patch, "patch", "only patches whose file name matches")
-	c.Flags().StringVar(&o.Since, "since", "", "only patches that differ from those of this commit; all, if origin does not have it any more")
+	c.Flags().StringVar(&o.Since, "since", "",
+		"only patches that differ from those of this commit; all, if origin does not have it any more, or it has another base or other checks")
 	return c
 }
 
