@@ -159,17 +159,11 @@ func parseServing(out string, nodes int) (requests, missing []string) {
 	return requests, missing
 }
 
-// kubectl runs the built kubectl on the cluster. Its cache stays in the
-// cluster's folder.
+// kubectl runs the built kubectl on the cluster.
 func (st *state) kubectl(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	p := placesOf(st.ws)
-	out, err := run.Cmd{
-		Name: filepath.Join(st.Components, "kubectl"),
-		Args: append([]string{"--kubeconfig", p.kubeconfig(), "--request-timeout=10s"}, args...),
-		// The cluster is on this machine, whatever proxy the user has.
-		Env: []string{"KUBECACHEDIR=" + p.kubectlCache(), "NO_PROXY=*", "no_proxy=*"},
-	}.Output(ctx)
+	s := st.status()
+	out, err := run.Cmd{Name: s.Kubectl(), Args: append([]string{"--request-timeout=10s"}, args...), Env: s.Env()}.Output(ctx)
 	return string(out), err
 }

@@ -17,7 +17,7 @@ func Show(ws workspace.Workspace, printf func(string, ...any)) error {
 	if !s.Running {
 		return errors.New("no cluster runs")
 	}
-	kubectl := relative(ws.Root, filepath.Join(s.Components, "kubectl"))
+	kubectl := relative(ws.Root, s.Kubectl())
 	printf("\nthe cluster is up: %s\n", s.Mode.Describe(s.Nodes))
 	printf("  kubeconfig     %s\n", relative(ws.Root, s.Kubeconfig))
 	printf("  feature gates  %s\n", s.Gates)

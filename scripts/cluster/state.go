@@ -118,6 +118,14 @@ type Status struct {
 	Group, Mark string
 }
 
+// Kubectl is the one that was built with the other components.
+func (s Status) Kubectl() string { return filepath.Join(s.Components, "kubectl") }
+
+// Env is for what talks to the cluster, which is on this machine, whatever proxy the user has.
+func (s Status) Env() []string {
+	return []string{"KUBECONFIG=" + s.Kubeconfig, "KUBECACHEDIR=" + s.KubectlCache, "NO_PROXY=*", "no_proxy=*"}
+}
+
 // StatusOf tells about the cluster of the workspace. Running is false when it was
 // never ready or has ended.
 func StatusOf(ws workspace.Workspace) (Status, error) {
@@ -125,13 +133,17 @@ func StatusOf(ws workspace.Workspace) (Status, error) {
 	if st == nil || err != nil {
 		return Status{}, err
 	}
-	p := placesOf(ws)
+	return st.status(), nil
+}
+
+func (st *state) status() Status {
+	p := placesOf(st.ws)
 	s := Status{Running: st.Ready && machine.Alive(st.ID), Mode: st.Mode, Kubeconfig: p.kubeconfig(), Gates: st.Gates,
 		Components: st.Components, KubectlCache: p.kubectlCache(), Group: "/" + st.group(), Mark: machine.MarkVariable + "=" + st.ID}
 	if s.Running {
 		s.Nodes = st.Nodes
 	}
-	return s, nil
+	return s
 }
 
 // Running reports whether any process of a cluster of this workspace lives.

@@ -76,7 +76,8 @@ func (p *Plan) lookAtRunning(ctx context.Context, st *state, fp string, s *run.S
 		return false, st.takeDown(ctx)
 	}
 	if st.Fingerprint != fp || st.Mode != p.Mode {
-		return false, run.Refuse("the running cluster has other programs, images, settings or another mode", "the same ones, or no cluster", "make down, then the same command again")
+		return false, run.Refuse("the running cluster has other programs, images, settings or another mode", "the same ones, or no cluster",
+			"make down, then the same command again")
 	}
 	if st.Nodes != p.nodes {
 		return false, run.Refuse("a cluster with "+countNodes(st.Nodes)+" runs", "one with "+countNodes(p.nodes)+", or no cluster",

@@ -37,7 +37,8 @@ func fakeCluster(t *testing.T) (workspace.Workspace, func() *Plan) {
 
 func up(t *testing.T, p *Plan) error {
 	t.Helper()
-	return run.NewReporter(t.Output(), "up", p.ws.Logs()).Run(t.Context(), run.Task{Name: "up", Do: func(ctx context.Context, s *run.Step) error { return p.Up(ctx, s) }})
+	do := func(ctx context.Context, s *run.Step) error { return p.Up(ctx, s) }
+	return run.NewReporter(t.Output(), "up", p.ws.Logs()).Run(t.Context(), run.Task{Name: "up", Do: do})
 }
 
 // TestUpStarted: who has not started a cluster must not end it, and one that is there by halves is not the one that runs

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/suites"
 	"capacityv2.internal/scripts/toolchain"
@@ -39,9 +40,8 @@ type Run struct {
 	// Suite is the folder of the program's source, with its lists.
 	Suite string
 	// Work is the folder for the JUnit files of all targets.
-	Work string
-	// Kubeconfig and Kubectl are for the cluster.
-	Kubeconfig, Kubectl string
+	Work    string
+	Cluster cluster.Status
 	// Without is what ours do without the change.
 	Without suites.Expectations
 
@@ -81,9 +81,13 @@ func (r *Run) report(part string) string { return filepath.Join(r.reports(part),
 // arguments are those of the test program, for the cluster and the reference driver.
 func (r *Run) arguments(part string, further ...string) []string {
 	return append([]string{
-		"--kubeconfig=" + r.Kubeconfig, "--kubectl-path=" + r.Kubectl, "--provider=local",
+		"--kubeconfig=" + r.Cluster.Kubeconfig, "--kubectl-path=" + r.Cluster.Kubectl(), "--provider=local",
 		"-storage.testdriver=" + filepath.Join(r.Suite, "reference.yaml"), "--report-dir=" + r.reports(part), "--ginkgo.no-color",
 	}, further...)
+}
+
+func (r *Run) env() []string {
+	return slices.Concat(r.Env, r.Cluster.Env(), []string{"CAPACITYV2_TARGET=" + r.Target})
 }
 
 // choose reads the lists, and asks the program for its specs.
@@ -94,7 +98,7 @@ func (r *Run) choose(ctx context.Context, s *run.Step) (err error) {
 	if err := os.RemoveAll(r.reports("")); err != nil {
 		return err
 	}
-	if err := (run.Cmd{Name: r.Program, Args: r.arguments("dry-run", "--ginkgo.dry-run"), Log: s.Log}).Run(ctx); err != nil {
+	if err := (run.Cmd{Name: r.Program, Args: r.arguments("dry-run", "--ginkgo.dry-run"), Env: r.env(), Log: s.Log}).Run(ctx); err != nil {
 		return err
 	}
 	known, err := Read(r.report("dry-run"))
@@ -151,7 +155,7 @@ func (r *Run) run(ctx context.Context, part string, ours bool, s *run.Step) erro
 		program = append(program, "--short-timeouts")
 	}
 	arguments := append([]string{"--procs=" + fmt.Sprint(r.Procs), "--no-color", "--timeout=3h", r.Program, "--"}, program...)
-	failed := run.Cmd{Name: r.Ginkgo, Args: arguments, Dir: r.Work, Log: s.Log, Env: append(r.Env, "CAPACITYV2_TARGET="+r.Target)}.Run(ctx)
+	failed := run.Cmd{Name: r.Ginkgo, Args: arguments, Dir: r.Work, Log: s.Log, Env: r.env()}.Run(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

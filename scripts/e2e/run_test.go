@@ -90,13 +90,15 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestRun has a ginkgo that leaves a report in which A fails and B passes.
+// TestRun has a ginkgo that leaves a report in which A fails and B passes. It would not do so through a proxy of the user.
 func TestRun(t *testing.T) {
+	t.Setenv("HTTPS_PROXY", "x")
 	for target, want := range map[string]string{GateOn: "A [Ours] failed", GateOff: "B passes, expected: fails"} {
 		r := sampleRun(target, false, regexp.MustCompile("A|B"))
 		r.Work = t.TempDir()
 		r.Ginkgo = filepath.Join(r.Work, "ginkgo")
 		const script = `#!/bin/sh
+[ "$HTTPS_PROXY" = x ] && [ "$NO_PROXY" = "*" ] || exit 2
 for a; do case $a in --report-dir=*) d=${a#*=} ;; esac; done
 mkdir -p "$d" && cat >"$d/junit_01.xml" <<end
 <testsuites><testsuite><testcase name="[It] A [Ours]" status="failed"/><testcase name="[It] B [Ours]" status="passed"/></testsuite></testsuites>

@@ -44,7 +44,8 @@ func TestSince(t *testing.T) {
 		t.Fatal(err)
 	}
 	git(origin, "init", "--quiet")
-	otherBase := commit(map[string]string{"0001-a.patch": "a", "0002-b.patch": "b", "tree.lock": "baseTree: a", "../scripts/prove/prover.go": "package prove"})
+	otherBase := commit(map[string]string{"0001-a.patch": "a", "0002-b.patch": "b", "tree.lock": "baseTree: a",
+		"../scripts/prove/prover.go": "package prove"})
 	otherChecks := commit(map[string]string{"tree.lock": "baseTree: b"})
 	first := commit(map[string]string{"../scripts/prove/prover.go": "package other"})
 	replaced := commit(map[string]string{"0001-a.patch": "another a"})

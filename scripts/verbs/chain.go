@@ -43,9 +43,9 @@ func (a *App) chain(ctx context.Context, o BenchOptions) error {
 	return a.onChain(ctx, "bench SUITE=chain", nil, func(st cluster.Status) error {
 		return a.do(ctx, "bench", run.Task{Name: "scenarios", Do: func(ctx context.Context, s *run.Step) error {
 			s.Sayf("writing %s", page)
-			env := append(a.onChainEnv(st), "CHAIN_LOGS="+a.WS.Logs(),
-				"CHAIN_ONLY="+only.String(), "CHAIN_RUNS="+strconv.Itoa(o.Runs), "CHAIN_REPORT="+page, "CHAIN_SECOND="+second)
-			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, s.Out, "-count=1", "-timeout", "12h", "-v", "-run", "^TestChain$", "./chain")
+			env := []string{"CHAIN_LOGS=" + a.WS.Logs(), "CHAIN_ONLY=" + only.String(), "CHAIN_RUNS=" + strconv.Itoa(o.Runs),
+				"CHAIN_REPORT=" + page, "CHAIN_SECOND=" + second}
+			return a.testCluster(ctx, st, env, s.Log, s.Out, "-timeout", "12h", "-v", "-run", "^TestChain$", "./chain")
 		}})
 	})
 }
@@ -68,8 +68,8 @@ func (a *App) central(ctx context.Context, file string) error {
 // images of both provisioners, after further things were built. The cluster is ended
 // before it is left, whatever happens.
 func (a *App) onChain(ctx context.Context, verb string, build []run.Task, do func(cluster.Status) error) (err error) {
-	other := run.Refuse("a local cluster runs from "+a.WS.Cluster(), "no running cluster, because make "+verb+" starts its own and replaces its scheduler",
-		"make down, then make "+verb)
+	other := run.Refuse("a local cluster runs from "+a.WS.Cluster(),
+		"no running cluster, because make "+verb+" starts its own and replaces its scheduler", "make down, then make "+verb)
 	if running, err := cluster.Running(a.WS); err != nil {
 		return err
 	} else if running {
@@ -92,11 +92,6 @@ func (a *App) onChain(ctx context.Context, verb string, build []run.Task, do fun
 		return err
 	}
 	return do(st)
-}
-
-// onChainEnv is what tests on such a cluster find it by.
-func (a *App) onChainEnv(st cluster.Status) []string {
-	return []string{a.histories(), "KUBECONFIG=" + st.Kubeconfig, "COMPONENTS=" + st.Components, "CLUSTER_GROUP=" + st.Group}
 }
 
 // buildStockProvisioner builds external-provisioner as upstream does: with the modules

@@ -39,16 +39,21 @@ func (a *App) Demo(ctx context.Context) error {
 		}},
 	}
 	return a.onChain(ctx, "demo", build, func(st cluster.Status) error {
-		cmd := exec.CommandContext(ctx, filepath.Join(work, "demo"), "--kubeconfig="+st.Kubeconfig, "--components="+st.Components,
-			"--stock-scheduler="+filepath.Join(a.WS.StockComponents(), "kube-scheduler"), "--logs="+work, "--out="+results)
-		// Not through a.Out: its table is for a terminal.
-		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-		if err := cmd.Run(); err != nil {
+		if err := a.demonstration(ctx, st, work, results).Run(); err != nil {
 			return fmt.Errorf("the demonstration: %w\n  logs of the schedulers: %s", err, work)
 		}
 		picture := filepath.Join(work, "stories.svg")
 		fmt.Fprintf(a.Out, "picture: %s\n", picture)
 		return bench.DrawStories(results, picture)
 	})
+}
+
+// demonstration is the program, with a terminal for its table.
+func (a *App) demonstration(ctx context.Context, st cluster.Status, work, results string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(work, "demo"), "--kubeconfig="+st.Kubeconfig, "--components="+st.Components,
+		"--stock-scheduler="+filepath.Join(a.WS.StockComponents(), "kube-scheduler"), "--logs="+work, "--out="+results)
+	cmd.Env = append(os.Environ(), st.Env()...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	return cmd
 }

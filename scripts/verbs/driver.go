@@ -147,7 +147,7 @@ func (a *App) installDriver(ctx context.Context, s *run.Step) error {
 		return err
 	}
 	kubectl := func(args ...string) run.Cmd {
-		return run.Cmd{Name: filepath.Join(st.Components, "kubectl"), Env: []string{"KUBECONFIG=" + st.Kubeconfig, "KUBECACHEDIR=" + st.KubectlCache}, Log: s.Log, Args: args}
+		return run.Cmd{Name: st.Kubectl(), Env: st.Env(), Log: s.Log, Args: args}
 	}
 	stock := st.Components == a.WS.StockComponents()
 	manifests, err := driverManifests(filepath.Join(a.WS.Root, "test-e2e", "driver", "deploy"), stock)

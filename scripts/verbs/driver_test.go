@@ -83,14 +83,20 @@ func TestDriverManifests(t *testing.T) {
 // TestInstallDriver has a kubectl that notes its arguments: components of the series get all that the driver has, with every
 // field checked.
 func TestInstallDriver(t *testing.T) {
-	const kubectl = "#!/bin/sh\necho \"$@\" >>\"$0.called\"\nif [ \"$1\" = apply ]; then cat >\"$0.applied\"; echo DaemonSet/x y; fi\n"
+	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+	const kubectl = `#!/bin/sh
+echo "NO_PROXY=$NO_PROXY $@" >>"$0.called"
+if [ "$1" = apply ]; then cat >"$0.applied"; echo DaemonSet/x y; fi
+`
 	ws := workspace.Workspace{Root: filepath.Join("..", ".."), Work: t.TempDir()}
 	for _, c := range []struct {
 		components, validate string
 		confirms             bool
 	}{{ws.Components(), "strict", true}, {ws.StockComponents(), "warn", false}} {
 		program, record := filepath.Join(c.components, "kubectl"), filepath.Join(ws.Cluster(), "state.json")
-		for path, content := range map[string]string{program: kubectl, record: `{"id": "x", "mode": "full", "components": "` + c.components + `"}`} {
+		for path, content := range map[string]string{
+			program: kubectl, record: `{"id": "x", "mode": "full", "components": "` + c.components + `"}`,
+		} {
 			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o755)); err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +107,11 @@ func TestInstallDriver(t *testing.T) {
 		}
 		called, _ := os.ReadFile(program + ".called")
 		applied, _ := os.ReadFile(program + ".applied")
-		if !strings.Contains(string(called), "--validate="+c.validate+" ") || strings.Contains(string(applied), "--capacity-confirmation") != c.confirms {
+		if n := strings.Count(string(called), "NO_PROXY=* "); n != 2 {
+			t.Errorf("%d of two calls go around a proxy: %s", n, called)
+		}
+		if !strings.Contains(string(called), "--validate="+c.validate+" ") ||
+			strings.Contains(string(applied), "--capacity-confirmation") != c.confirms {
 			t.Errorf("%s: called with %s, want --validate=%s, and confirmation: %t", c.components, called, c.validate, c.confirms)
 		}
 	}

@@ -91,7 +91,7 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 	}
 	specs := &e2e.Run{
 		Program: filepath.Join(a.WS.Components(), specProgram), Ginkgo: filepath.Join(a.WS.Bin(), "ginkgo"), Env: []string{a.binPath()},
-		Suite: a.specSuite(), Work: filepath.Join(a.WS.Work, "e2e"), Kubeconfig: st.Kubeconfig, Kubectl: filepath.Join(st.Components, "kubectl"),
+		Suite: a.specSuite(), Work: filepath.Join(a.WS.Work, "e2e"), Cluster: st,
 		Options: o.Options, Without: without,
 	}
 	var others []run.Task
@@ -109,11 +109,18 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 // withoutNodes reports whether the user has asked for a cluster without nodes.
 func withoutNodes(asked cluster.Options) bool { return asked.Mode == string(cluster.ModeControlPlane) }
 
+// testCluster runs tests of test-e2e on a cluster. They alone get what [cluster.Status.Env] is: the go command may need the proxy.
+func (a *App) testCluster(ctx context.Context, st cluster.Status, env []string, log, out io.Writer, args ...string) error {
+	env = append(env, a.binPath(), a.histories(), "COMPONENTS="+st.Components, "CLUSTER_GROUP="+st.Group)
+	args = append([]string{"-count=1", "-exec", "env " + strings.Join(st.Env(), " ")}, args...)
+	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, log, out, args...)
+}
+
 // testKubectl runs the tests that are plain Go.
 func (a *App) testKubectl(ctx context.Context, st cluster.Status, driver string, asked cluster.Options, s *run.Step) error {
-	env := []string{a.binPath(), a.histories(), "KUBECONFIG=" + st.Kubeconfig, "KUBECTL=" + filepath.Join(st.Components, "kubectl"), "CAPACITYV2_CLUSTER_MODE=" + string(st.Mode), "CAPACITYV2_DRIVER=" + driver}
+	env := []string{"KUBECTL=" + st.Kubectl(), "CAPACITYV2_CLUSTER_MODE=" + string(st.Mode), "CAPACITYV2_DRIVER=" + driver}
 	var results bytes.Buffer
-	err := toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, s.Log, io.MultiWriter(s.Out, &results), "-v", "-count=1", "-timeout", "15m", "./api")
+	err := a.testCluster(ctx, st, env, s.Log, io.MultiWriter(s.Out, &results), "-v", "-timeout", "15m", "./api")
 	return errors.Join(err, refuseSkips(results.String(), asked))
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,6 +33,35 @@ func TestRefuseSkips(t *testing.T) {
 		if (err != nil) != c.refuse || c.refuse && !strings.Contains(err.Error(), "TestStory1, TestStory2/disks") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestAroundProxy: the cluster is on this machine, whatever proxy the user has, who may need it for what go test downloads.
+func TestAroundProxy(t *testing.T) {
+	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+	root := t.TempDir()
+	for name, content := range map[string]string{"go.mod": "module m\n\ngo 1.26\n", "api/a_test.go": `package api
+
+import ("os"; "testing")
+
+func TestEnv(t *testing.T) {
+	if got := os.Getenv("KUBECONFIG") + " " + os.Getenv("NO_PROXY") + os.Getenv("no_proxy"); got != "/k **" {
+		t.Error(got)
+	}
+}
+`} {
+		path := filepath.Join(root, "test-e2e", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := &App{WS: workspace.Workspace{Root: root, Work: filepath.Join(root, "_work")}}
+	st := cluster.Status{Kubeconfig: "/k"}
+	if err := a.testCluster(t.Context(), st, nil, t.Output(), t.Output(), "./api"); err != nil {
+		t.Error(err)
+	}
+	if env := a.demonstration(t.Context(), st, root, root).Env; !slices.Contains(env, "NO_PROXY=*") || !slices.Contains(env, "KUBECONFIG=/k") {
+		t.Errorf("the demonstration has %q", env)
 	}
 }
 
@@ -63,7 +93,8 @@ func TestOnlyOwnClusterIsEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			ws := workspace.Workspace{Root: root, Work: filepath.Join(root, "_work")}
-			if err := os.WriteFile(filepath.Join(root, workspace.GatesFile), []byte("gates: [{name: CSIStorageCapacityV2, enabled: true}]"), 0o644); err != nil {
+			gates := []byte("gates: [{name: CSIStorageCapacityV2, enabled: true}]")
+			if err := os.WriteFile(filepath.Join(root, workspace.GatesFile), gates, 0o644); err != nil {
 				t.Fatal(err)
 			}
 			record, mark := filepath.Join(ws.Cluster(), "state.json"), "abc-"+name
