@@ -79,7 +79,7 @@ func newProvenance(in inputs, sums map[string]string) ([]byte, error) {
 				"version": in.version.String(), "bases": bases, "platform": platform, "sourceDateEpoch": in.date.Unix(),
 			},
 			"internalParameters": map[string]any{
-				"go": in.goVersion, "environment": buildEnvironment(), "tags": toolchain.Tags, "ldflags": ldflags,
+				"go": in.goVersion, "environment": toolchain.Shape, "tags": toolchain.Tags, "ldflags": ldflags,
 			},
 			"resolvedDependencies": materials,
 		},
@@ -109,17 +109,6 @@ func readSubjects(dir string) (map[string]string, error) {
 		sums[r.Name] = r.Digest["sha256"]
 	}
 	return sums, nil
-}
-
-// buildEnvironment is the environment that shapes the programs' bytes.
-func buildEnvironment() []string {
-	var out []string
-	for _, e := range toolchain.Env() {
-		if strings.HasPrefix(e, "CGO_ENABLED=") || strings.HasPrefix(e, "GOFLAGS=") {
-			out = append(out, e)
-		}
-	}
-	return out
 }
 
 // dirHash turns an h1: sum into hex, the form that SPDX and in-toto use.

@@ -89,7 +89,8 @@ func missingPackages(ctx context.Context, names []string) []string {
 	return packagesOf(slices.DeleteFunc(slices.Clone(names), func(n string) bool { return has(ctx, n) })...)
 }
 
-// RequireGo refuses a missing or older Go.
+// RequireGo refuses a missing or older Go, and experiments, which [Shape] cannot turn off where a file names them: for Go
+// an empty variable is none, and "none" turns off what is on by default.
 func RequireGo(ctx context.Context) error {
 	v, err := GoValue(ctx, "GOVERSION")
 	if err != nil {
@@ -98,7 +99,11 @@ func RequireGo(ctx context.Context) error {
 	if oldest := version.Lang(GoVersion); version.Compare(v, oldest) < 0 {
 		return run.Refuse("Go is "+v, oldest+" or newer", "see https://go.dev/doc/install, or set GOTOOLCHAIN="+GoVersion)
 	}
-	return nil
+	experiments, err := GoValue(ctx, "GOEXPERIMENT")
+	if err == nil && experiments != "" {
+		err = run.Refuse("Go has GOEXPERIMENT="+experiments, "no experiment in a file of go env: it changes every program", "go env -u GOEXPERIMENT")
+	}
+	return err
 }
 
 // RequireDisk refuses when less than gib GiB are free for dir, which need not

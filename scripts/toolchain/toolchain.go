@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"capacityv2.internal/scripts/run"
@@ -22,15 +23,13 @@ const Tags = "selinux,notest,grpcnotrace"
 // compiler's time.
 const Flags = "-trimpath -buildvcs=false -gcflags=all=-dwarf=false"
 
-// Env is the environment of every Go command. One value of each, everywhere:
-// another -trimpath, vendor mode or CGO_ENABLED compiles the whole tree again.
+// Shape is the environment that shapes the bytes of programs. One value of each, everywhere: another one compiles the
+// whole tree again. Those behind GOFLAGS are Go's defaults, which a user may have changed.
+var Shape = []string{"CGO_ENABLED=0", "GOFLAGS=" + Flags, "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off", "GOEXPERIMENT="}
+
+// Env is the environment of every Go command.
 func Env() []string {
-	return []string{
-		"CGO_ENABLED=0",
-		"GOFLAGS=" + Flags,
-		"GOWORK=",
-		"GOTOOLCHAIN=" + toolchain(),
-	}
+	return append(slices.Clone(Shape), "GOWORK=", "GOTOOLCHAIN="+toolchain())
 }
 
 // Eager is [Env] for compilers, linters and tests: they have memory to spare and no
