@@ -7,9 +7,12 @@ VARIABLES := AGAINST ALL BASE CLUSTER_MODE DRIVER EMBARGO_OVER FOCUS FORCE FOREC
 	NODES ONLY PATCH PODS PROCS PROJECT PUBLIC_KEY REPORT_ONLY RUNS SEED SIGN_KEY SINCE SUITE TARGET VULN_DB WITH
 $(foreach v,$(VARIABLES),$(if $(filter environment,$(origin $v)),$(eval undefine $v)))
 
+# A path from here: the program runs in scripts/. Only its beginning is looked at, because it may have blanks.
+path = $(if $(filter /%,$(firstword $(1))),,$(CURDIR)/)$(1)
+
 # scripts/ runs before there is a tree, so outside the workspace of go.work.
 CAPACITYV2 := GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false -gcflags=all=-dwarf=false" go -C scripts run . \
-	$(if $(KUBERNETES_SRC),--kubernetes-src='$(abspath $(KUBERNETES_SRC))')
+	$(if $(KUBERNETES_SRC),--kubernetes-src='$(call path,$(KUBERNETES_SRC))')
 CLUSTER = $(if $(NODES),--nodes='$(NODES)') $(if $(CLUSTER_MODE),--cluster-mode='$(CLUSTER_MODE)')
 
 help: ## List the verbs
@@ -60,11 +63,11 @@ demo: ## Show the stories of the KEP on a local cluster, before and after, and d
 	@$(CAPACITYV2) demo
 
 release: ## Pack dist/, reproducibly, and sign it
-	@$(CAPACITYV2) release $(if $(SIGN_KEY),--sign-key='$(abspath $(SIGN_KEY))') \
-		$(if $(KUBE_PROXY_BASE),--kube-proxy-base='$(abspath $(KUBE_PROXY_BASE))')
+	@$(CAPACITYV2) release $(if $(SIGN_KEY),--sign-key='$(call path,$(SIGN_KEY))') \
+		$(if $(KUBE_PROXY_BASE),--kube-proxy-base='$(call path,$(KUBE_PROXY_BASE))')
 
 release-verify: ## Check signature, sums and provenance of dist/ offline, and compare it with another one
-	@$(CAPACITYV2) release-verify $(if $(PUBLIC_KEY),--public-key='$(abspath $(PUBLIC_KEY))') $(if $(AGAINST),--against='$(abspath $(AGAINST))')
+	@$(CAPACITYV2) release-verify $(if $(PUBLIC_KEY),--public-key='$(call path,$(PUBLIC_KEY))') $(if $(AGAINST),--against='$(call path,$(AGAINST))')
 
 overrides: ## Module source and replace lines for other Go modules
 	@$(CAPACITYV2) overrides
@@ -87,7 +90,7 @@ codegen: ## Regenerate with upstream's own generators, and show what changed
 
 rebase: ## Move the series to another upstream version: make rebase BASE=v1.38.0
 	@$(if $(BASE)$(FORECAST),,$(error BASE is not set. Expected: a tag of the project. Run: make rebase BASE=v1.37.2))
-	@$(CAPACITYV2) rebase $(BASE) $(if $(PROJECT),--project=$(PROJECT)) $(if $(FORECAST),--forecast) $(if $(WITH),--with='$(abspath $(WITH))')
+	@$(CAPACITYV2) rebase $(BASE) $(if $(PROJECT),--project=$(PROJECT)) $(if $(FORECAST),--forecast) $(if $(WITH),--with='$(call path,$(WITH))')
 
 send: ## A branch, files for git am and the text of a pull request of some patches: make send PATCH=REGEXP
 	@$(CAPACITYV2) send $(if $(PATCH),--patch='$(value PATCH)') $(if $(PROJECT),--project=$(PROJECT)) $(if $(ISSUE),--issue=$(ISSUE)) \

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -112,6 +113,26 @@ func TestPatterns(t *testing.T) {
 		out, err := exec.Command("make", "-C", "..", "--dry-run", target, variable+"="+pattern).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "'"+pattern+"'") {
 			t.Errorf("make %s: %v, runs %q without %s", target, err, out, pattern)
+		}
+	}
+}
+
+// TestPaths checks that make passes paths on from the folder where it was started, though the program runs in another, and
+// that a blank does not end one.
+func TestPaths(t *testing.T) {
+	top, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for variable, target := range map[string]string{
+		"AGAINST": "release-verify", "PUBLIC_KEY": "release-verify", "SIGN_KEY": "release", "KUBE_PROXY_BASE": "release",
+		"KUBERNETES_SRC": "apply", "WITH": "rebase",
+	} {
+		for path, want := range map[string]string{"/tmp/my dir/dist": "/tmp/my dir/dist", "my dir": top + "/my dir", "my /dir": top + "/my /dir"} {
+			out, err := exec.Command("make", "-C", "..", "--dry-run", target, "FORECAST=1", variable+"="+path).CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "='"+want+"'") {
+				t.Errorf("make %s %s='%s': %v, runs %q without '%s'", target, variable, path, err, out, want)
+			}
 		}
 	}
 }
