@@ -1,12 +1,16 @@
 package verbs
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"capacityv2.internal/scripts/workspace"
 )
 
 // TestNightlyWorkflow checks that the workflow runs each part.
@@ -32,6 +36,18 @@ func TestNightlyWorkflow(t *testing.T) {
 	want := (&App{}).nightlyNames()
 	if got := workflow.Jobs.Part.Strategy.Matrix.Part; !slices.Equal(got, want) {
 		t.Errorf("nightly.yaml runs %q, want %q", got, want)
+	}
+}
+
+// TestNightlyInterrupted: what an interrupt leaves out has not passed.
+func TestNightlyInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	a := &App{WS: workspace.Workspace{Root: t.TempDir()}, Out: t.Output()}
+	for name, err := range map[string]error{"all targets": a.e2eAll(ctx), "all parts": a.Nightly(ctx, NightlyOptions{})} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: error %v, want that of the interrupt", name, err)
+		}
 	}
 }
 
