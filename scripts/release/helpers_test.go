@@ -61,7 +61,8 @@ func addProject(t *testing.T, ws workspace.Workspace, name, module, version stri
 func commitTree(t *testing.T, p workspace.Project, work string) {
 	t.Helper()
 	commitAll(t, p.Tree())
-	if err := p.Repo(nil).Git(t.Context(), "update-ref", base.Ref, "HEAD"); err != nil {
+	err := p.Repo(nil).GitAll(t.Context(), []string{"update-ref", base.Ref, "HEAD"}, []string{"config", "capacityv2.base", "v1.37.2 from modules"})
+	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(p.Tree(), ".git/info/exclude"), "/go.work\n/go.work.sum\n")

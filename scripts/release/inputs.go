@@ -30,7 +30,7 @@ type inputs struct {
 type source struct {
 	project  workspace.Project
 	stamp    Stamp
-	base     modules // what the base was assembled from
+	base     modules // what the base was assembled from; nil for a git checkout
 	baseTree string  // git's name of the base's tree
 	tree     string  // git's name of HEAD's tree
 	patches  []series.Patch
@@ -93,10 +93,14 @@ func readSource(ctx context.Context, ws workspace.Workspace, p workspace.Project
 			return src, err
 		}
 	}
-	if src.base, err = baseModules(p); err != nil {
+	repo := p.Repo(log)
+	fromModules, err := series.FromModules(ctx, repo)
+	if err == nil && fromModules {
+		src.base, err = baseModules(p)
+	}
+	if err != nil {
 		return src, err
 	}
-	repo := p.Repo(log)
 	if src.baseTree, err = repo.Tree(ctx, base.Ref); err != nil {
 		return src, fmt.Errorf("tree of the base: %w", err)
 	}

@@ -82,6 +82,10 @@ func (s source) baseID() common.ElementID { return id("base", s.project.Name) }
 
 func (d document) addSource(s source) {
 	name, version := s.project.Name, s.stamp.Version
+	origin := "assembled from the Go modules below"
+	if s.base == nil {
+		origin = "git checkout of the tag"
+	}
 	d.Packages = append(d.Packages,
 		&spdx.Package{
 			PackageName: name, PackageSPDXIdentifier: sourceID(name), PackageVersion: version.String(), PackageFileName: s.tarball(),
@@ -92,7 +96,7 @@ func (d document) addSource(s source) {
 		&spdx.Package{
 			PackageName: name, PackageSPDXIdentifier: s.baseID(), PackageVersion: version.Base,
 			PackageDownloadLocation: "git+https://" + repository(s.project.Module) + "@" + version.Base, PrimaryPackagePurpose: "SOURCE",
-			PackageSourceInfo: "assembled from the Go modules below; git tree " + s.baseTree, PackageLicenseDeclared: "Apache-2.0",
+			PackageSourceInfo: origin + "; git tree " + s.baseTree, PackageLicenseDeclared: "Apache-2.0",
 		})
 	d.relate("DOCUMENT", common.TypeRelationshipDescribe, sourceID(name))
 	d.relate(sourceID(name), common.TypeRelationshipDescendantOf, s.baseID())

@@ -52,6 +52,19 @@ func sampleInputs() inputs {
 	}
 }
 
+// TestSBOMOfCheckout: a base that is a git checkout (KUBERNETES_SRC) was assembled from nothing.
+func TestSBOMOfCheckout(t *testing.T) {
+	in := sampleInputs()
+	in.sources[1].base = nil
+	b, err := sbom(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(string(b), "assembled from the Go modules below"); got != 1 || !strings.Contains(string(b), "git checkout of the tag; git tree 1111") {
+		t.Errorf("%d bases from modules, want one, and one from a checkout: %s", got, b)
+	}
+}
+
 func TestSBOMListsPatchesAndModules(t *testing.T) {
 	b, err := sbom(sampleInputs())
 	if err != nil {
