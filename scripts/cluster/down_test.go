@@ -44,8 +44,8 @@ func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
 	if err := st.save(); err != nil {
 		t.Fatal(err)
 	}
-	if running, err := Running(ws); !running || err != nil {
-		t.Errorf("running: %t, %v", running, err)
+	if s, err := StatusOf(ws); !s.Recorded || !s.Alive || s.Running || err != nil {
+		t.Errorf("%+v, %v, want processes of a cluster that never ran", s, err)
 	}
 
 	for _, time := range []string{"first", "second"} {

@@ -63,8 +63,8 @@ func (p *Plan) Prepare(ctx context.Context, s *run.Step) error {
 	if p.ports, err = choosePorts(p.Mode, os.Getenv); err != nil {
 		return err
 	}
-	if running, err := Running(p.ws); err != nil || running {
-		return err
+	if before.Alive {
+		return nil
 	}
 	if err := toolchain.EnsurePrograms(ctx, s, needs(p.Mode)...); err != nil {
 		return err

@@ -101,8 +101,10 @@ func lock(ws workspace.Workspace) (*os.File, error) {
 
 // Status is what is known of the cluster.
 type Status struct {
-	Running bool
-	Mode    Mode
+	// Recorded is that there is something of a cluster to take away, Alive that a process of it lives, Running that it was
+	// ready, too.
+	Recorded, Alive, Running bool
+	Mode                     Mode
 	// Nodes is how many nodes the running cluster has.
 	Nodes      int
 	Kubeconfig string
@@ -126,8 +128,7 @@ func (s Status) Env() []string {
 	return []string{"KUBECONFIG=" + s.Kubeconfig, "KUBECACHEDIR=" + s.KubectlCache, "NO_PROXY=*", "no_proxy=*"}
 }
 
-// StatusOf tells about the cluster of the workspace. Running is false when it was
-// never ready or has ended.
+// StatusOf tells about the cluster of the workspace.
 func StatusOf(ws workspace.Workspace) (Status, error) {
 	st, err := loadState(ws)
 	if st == nil || err != nil {
@@ -138,23 +139,11 @@ func StatusOf(ws workspace.Workspace) (Status, error) {
 
 func (st *state) status() Status {
 	p := placesOf(st.ws)
-	s := Status{Running: st.Ready && machine.Alive(st.ID), Mode: st.Mode, Kubeconfig: p.kubeconfig(), Gates: st.Gates,
+	alive := machine.Alive(st.ID)
+	s := Status{Recorded: true, Alive: alive, Running: st.Ready && alive, Mode: st.Mode, Kubeconfig: p.kubeconfig(), Gates: st.Gates,
 		Components: st.Components, KubectlCache: p.kubectlCache(), Group: "/" + st.group(), Mark: machine.MarkVariable + "=" + st.ID}
 	if s.Running {
 		s.Nodes = st.Nodes
 	}
 	return s
-}
-
-// Running reports whether any process of a cluster of this workspace lives.
-func Running(ws workspace.Workspace) (bool, error) {
-	st, err := loadState(ws)
-	return st != nil && machine.Alive(st.ID), err
-}
-
-// Recorded reports whether there is something of a cluster to take away: it runs, or its
-// processes ended without make down.
-func Recorded(ws workspace.Workspace) (bool, error) {
-	st, err := loadState(ws)
-	return st != nil, err
 }

@@ -70,9 +70,9 @@ func (a *App) central(ctx context.Context, file string) error {
 func (a *App) onChain(ctx context.Context, verb string, build []run.Task, do func(cluster.Status) error) (err error) {
 	other := run.Refuse("a local cluster runs from "+a.WS.Cluster(),
 		"no running cluster, because make "+verb+" starts its own and replaces its scheduler", "make down, then make "+verb)
-	if running, err := cluster.Running(a.WS); err != nil {
+	if before, err := cluster.StatusOf(a.WS); err != nil {
 		return err
-	} else if running {
+	} else if before.Alive {
 		return other
 	}
 	stock := programImage(stockProvisionerImage, provisionerProgram, a.WS.StockComponents())

@@ -29,9 +29,9 @@ commits that are not exported, stashes, branches, or a rebase that has stopped.`
 // that has crashed, and work of a person, unless force is set.
 func (a *App) Clean(ctx context.Context, force bool) error {
 	r := a.reporter("clean")
-	if recorded, err := cluster.Recorded(a.WS); err != nil {
+	if st, err := cluster.StatusOf(a.WS); err != nil {
 		return err
-	} else if recorded {
+	} else if st.Recorded {
 		return run.Refuse(a.WS.Cluster()+" says what a local cluster made on this machine", "no cluster, nor anything left of one", "make down")
 	}
 	projects, err := a.WS.Projects()
