@@ -3,9 +3,11 @@ package files
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -30,6 +32,16 @@ type Image struct {
 	Config    v1.Config
 	// Files are what it has beside an empty tmp.
 	Files Tree
+}
+
+// WriteFile is [Image.Write] into a file.
+func (i Image) WriteFile(ctx context.Context, path string) (config string, err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return i.Write(ctx, f)
 }
 
 // Write writes the image in the form of `docker save`, which container runtimes import,

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -40,7 +39,7 @@ type Image struct {
 }
 
 // write writes the image into a file.
-func (i Image) write(ctx context.Context, file string) (err error) {
+func (i Image) write(ctx context.Context, file string) error {
 	tree := files.Tree{}
 	for at, program := range i.Files {
 		if err := tree.AddFile(at, program, files.Program); err != nil {
@@ -50,15 +49,10 @@ func (i Image) write(ctx context.Context, file string) (err error) {
 	for at, target := range i.Links {
 		tree.AddLink(at, target)
 	}
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	_, err = files.Image{
+	_, err := files.Image{
 		Reference: i.Reference, OS: "linux", Arch: runtime.GOARCH, Created: time.Unix(0, 0).UTC(), Files: tree,
 		Config: v1.Config{Entrypoint: i.Entrypoint, Cmd: i.Command, User: cmp.Or(i.user, "0:0"), Env: []string{"PATH=/bin"}},
-	}.Write(ctx, f)
+	}.WriteFile(ctx, file)
 	return err
 }
 

@@ -2,9 +2,7 @@ package release
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -84,11 +82,6 @@ func (i imageSource) pack(ctx context.Context, v Version, bin, base, file string
 		t.AddBytes("etc/passwd", []byte(passwd))
 		t.AddBytes("etc/group", []byte(group))
 	}
-	f, err := os.Create(file)
-	if err != nil {
-		return "", "", err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	digest, err = image.Write(ctx, f)
+	digest, err = image.WriteFile(ctx, file)
 	return image.Reference, digest, err
 }
