@@ -97,7 +97,7 @@ func (a *App) benchScheduler(ctx context.Context, o BenchOptions) error {
 		}
 		return run.Refuse(fmt.Sprintf("no run matches %q", o.Only), "one of: "+strings.Join(names, "; "), "make bench ONLY='worst cases'")
 	}
-	return a.do(ctx, "bench", a.apply(append([]run.Task{{Name: "build etcd", Do: a.buildEtcd}}, tasks...)...)...)
+	return a.do(ctx, "bench", a.apply(append([]run.Task{a.buildEtcd()}, tasks...)...)...)
 }
 
 // benchPage returns the tasks for those runs of a page that are to be measured, and for the page; none if there
@@ -122,7 +122,7 @@ func (a *App) benchPage(o BenchOptions, name string, runs []bench.Run) ([]run.Ta
 			return nil, err
 		}
 	}
-	folders := map[string]string{"kubernetes": a.WS.Tree(), "test-integration": filepath.Join(a.WS.Root, "test-integration")}
+	folders := map[string]string{"kubernetes": a.WS.Tree(), "test-integration": a.integrationTests()}
 	var tasks []run.Task
 	for _, r := range runs {
 		if !cmp.Or(o.Only, everything).MatchString(r.Name) {

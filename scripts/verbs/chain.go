@@ -52,14 +52,11 @@ func (a *App) chain(ctx context.Context, o BenchOptions) error {
 
 // central measures one provisioner for many nodes, and writes its table to a file.
 func (a *App) central(ctx context.Context, file string) error {
-	return a.do(ctx, "bench", a.apply(
-		run.Task{Name: "build etcd", Do: a.buildEtcd},
-		run.Task{Name: "build the stock provisioner", Do: a.buildStockProvisioner},
-		run.Task{Name: "build external-provisioner", Do: a.buildProvisioner},
+	return a.do(ctx, "bench", a.apply(a.buildEtcd(), a.buildStockProvisioner(), a.buildProvisioner(),
 		run.Task{Name: "one provisioner for many nodes", Do: func(ctx context.Context, s *run.Step) error {
 			s.Sayf("writing %s", file)
-			env := append(a.integrationEnv(), "STOCK_CSI_PROVISIONER="+filepath.Join(a.WS.StockComponents(), provisionerProgram), "CENTRAL_REPORT="+file)
-			return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), env, s.Log, s.Out, "-run", "^$", "-bench", "^BenchmarkCentral$", "-benchtime", "1x", "-timeout", "2h", "./central")
+			env := []string{"STOCK_CSI_PROVISIONER=" + filepath.Join(a.WS.StockComponents(), provisionerProgram), "CENTRAL_REPORT=" + file}
+			return a.integration(ctx, s, env, "-run", "^$", "-bench", "^BenchmarkCentral$", "-benchtime", "1x", "-timeout", "2h", "./central")
 		}},
 	)...)
 }
@@ -76,7 +73,7 @@ func (a *App) onChain(ctx context.Context, verb string, build []run.Task, do fun
 		return other
 	}
 	stock := programImage(stockProvisionerImage, provisionerProgram, a.WS.StockComponents())
-	build = append([]run.Task{{Name: "build the stock provisioner", Do: a.buildStockProvisioner}}, build...)
+	build = append([]run.Task{a.buildStockProvisioner()}, build...)
 	started, err := a.Up(ctx, &cluster.Options{DefaultNodes: e2eNodes, Images: []node.Image{stock}}, referenceDriver, build...)
 	if started {
 		defer func() { err = errors.Join(err, a.Down(context.WithoutCancel(ctx))) }()
@@ -96,14 +93,16 @@ func (a *App) onChain(ctx context.Context, verb string, build []run.Task, do fun
 
 // buildStockProvisioner builds external-provisioner as upstream does: with the modules
 // that its own go.mod names.
-func (a *App) buildStockProvisioner(ctx context.Context, s *run.Step) error {
-	p, err := a.WS.Project(workspace.ExternalProvisioner)
-	if err != nil {
-		return err
-	}
-	dir := p.Tree() + "-stock"
-	if err := base.AddWorktree(ctx, p.Repo(s.Log), dir, base.Ref); err != nil {
-		return err
-	}
-	return toolchain.BuildFor(ctx, dir, a.WS.StockComponents(), toolchain.Strip, []string{"GOWORK=off"}, s.Log, "./cmd/"+provisionerProgram)
+func (a *App) buildStockProvisioner() run.Task {
+	return run.Task{Name: "build the stock provisioner", Do: func(ctx context.Context, s *run.Step) error {
+		p, err := a.WS.Project(workspace.ExternalProvisioner)
+		if err != nil {
+			return err
+		}
+		dir := p.Tree() + "-stock"
+		if err := base.AddWorktree(ctx, p.Repo(s.Log), dir, base.Ref); err != nil {
+			return err
+		}
+		return toolchain.BuildFor(ctx, dir, a.WS.StockComponents(), toolchain.Strip, []string{"GOWORK=off"}, s.Log, "./cmd/"+provisionerProgram)
+	}}
 }

@@ -35,7 +35,7 @@ func (a *App) Demo(ctx context.Context) error {
 	build := []run.Task{
 		{Name: "build the stock scheduler", Do: func(ctx context.Context, s *run.Step) error { return a.buildStock(ctx, s, "kube-scheduler") }},
 		{Name: "build the demonstration", Do: func(ctx context.Context, s *run.Step) error {
-			return toolchain.Build(ctx, filepath.Join(a.WS.Root, "test-e2e"), work, s.Log, "./demo")
+			return toolchain.Build(ctx, a.endToEndTests(), work, s.Log, "./demo")
 		}},
 	}
 	return a.onChain(ctx, "demo", build, func(st cluster.Status) error {

@@ -125,16 +125,18 @@ func busybox(ctx context.Context, s *run.Step) (program string, links map[string
 	return program, links, nil
 }
 
-func (a *App) buildProvisioner(ctx context.Context, s *run.Step) error {
-	return release.BuildComponents(ctx, a.WS, workspace.ExternalProvisioner, s.Log, a.WS.Components(), provisionerProgram)
+func (a *App) buildProvisioner() run.Task {
+	return run.Task{Name: "build external-provisioner", Do: func(ctx context.Context, s *run.Step) error {
+		return release.BuildComponents(ctx, a.WS, workspace.ExternalProvisioner, s.Log, a.WS.Components(), provisionerProgram)
+	}}
 }
 
 // buildDriver builds the programs of the images.
 func (a *App) buildDriver(ctx context.Context, s *run.Step) error {
-	if err := a.buildProvisioner(ctx, s); err != nil {
+	if err := a.buildProvisioner().Do(ctx, s); err != nil {
 		return err
 	}
-	return toolchain.Build(ctx, filepath.Join(a.WS.Root, "test-e2e"), a.WS.Components(), s.Log, "./driver/cmd/"+driverProgram)
+	return toolchain.Build(ctx, a.endToEndTests(), a.WS.Components(), s.Log, "./driver/cmd/"+driverProgram)
 }
 
 // installDriver applies the manifests of the driver and waits until it runs on all
@@ -150,7 +152,7 @@ func (a *App) installDriver(ctx context.Context, s *run.Step) error {
 		return run.Cmd{Name: st.Kubectl(), Env: st.Env(), Log: s.Log, Args: args}
 	}
 	stock := st.Components == a.WS.StockComponents()
-	manifests, err := driverManifests(filepath.Join(a.WS.Root, "test-e2e", "driver", "deploy"), stock)
+	manifests, err := driverManifests(filepath.Join(a.endToEndTests(), "driver", "deploy"), stock)
 	if err != nil {
 		return err
 	}

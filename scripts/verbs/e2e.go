@@ -113,7 +113,7 @@ func withoutNodes(asked cluster.Options) bool { return asked.Mode == string(clus
 func (a *App) testCluster(ctx context.Context, st cluster.Status, env []string, log, out io.Writer, args ...string) error {
 	env = append(env, a.binPath(), a.histories(), "COMPONENTS="+st.Components, "CLUSTER_GROUP="+st.Group)
 	args = append([]string{"-count=1", "-exec", "env " + strings.Join(st.Env(), " ")}, args...)
-	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), env, log, out, args...)
+	return toolchain.Test(ctx, a.endToEndTests(), env, log, out, args...)
 }
 
 // testKubectl runs the tests that are plain Go.

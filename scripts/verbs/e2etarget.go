@@ -30,8 +30,7 @@ func (a *App) prepareSpecs(target string, o *cluster.Options) ([]run.Task, error
 	var tasks []run.Task
 	if target == e2e.Stock {
 		o.Components = a.WS.StockComponents()
-		tasks = append(tasks, run.Task{Name: "build the stock components", Do: a.buildStockComponents},
-			run.Task{Name: "build the stock provisioner", Do: a.buildStockProvisioner})
+		tasks = append(tasks, run.Task{Name: "build the stock components", Do: a.buildStockComponents}, a.buildStockProvisioner())
 	}
 	return append(tasks, run.Task{Name: "build the specs and what they run", Do: func(ctx context.Context, s *run.Step) error {
 		if err := a.buildSpecs(ctx, s); err != nil {

@@ -25,7 +25,7 @@ func (a *App) faults(ctx context.Context, seed int64) error {
 		}}, run.Task{Name: "draw the dashboard", Do: func(ctx context.Context, s *run.Step) error {
 			s.Sayf("as it was meanwhile: %s", picture)
 			return run.Cmd{Name: "go", Args: []string{"run", ".", "-draw", picture, filepath.Join(a.WS.Root, "docs", "monitoring"), scrapes},
-				Dir: filepath.Join(a.WS.Root, "test-integration", "promcheck"), Env: []string{"GOWORK=off"}, Log: s.Log}.Run(ctx)
+				Dir: filepath.Join(a.integrationTests(), "promcheck"), Env: []string{"GOWORK=off"}, Log: s.Log}.Run(ctx)
 		}})
 	})
 }

@@ -22,7 +22,7 @@ func (a *App) kepTests(section func(path, by, content string) error) func(contex
 		if err != nil {
 			return err
 		}
-		roots := map[string]string{"test-integration": filepath.Join(a.WS.Root, "test-integration"), "test-e2e": filepath.Join(a.WS.Root, "test-e2e")}
+		roots := map[string]string{"test-integration": a.integrationTests(), "test-e2e": a.endToEndTests()}
 		for _, p := range projects {
 			if roots[p.Name] = p.Tree(); !p.Repo(nil).Exists() {
 				roots[p.Name] = ""

@@ -84,12 +84,12 @@ func (a *App) gofmt(ctx context.Context, s *run.Step) error {
 // goModules are the folders of our Go modules, without those that need the tree as long as
 // there is none.
 func (a *App) goModules(s *run.Step) []string {
-	mods := []string{filepath.Join(a.WS.Root, "scripts"), filepath.Join(a.WS.Root, "test-integration", "promcheck"), filepath.Join(a.WS.Root, "test-integration", "history")}
+	mods := []string{filepath.Join(a.WS.Root, "scripts"), filepath.Join(a.integrationTests(), "promcheck"), filepath.Join(a.integrationTests(), "history")}
 	if !a.tree(nil).Exists() {
 		s.Sayf("test-integration and test-e2e need the tree (make apply): left out")
 		return mods
 	}
-	return append(mods, filepath.Join(a.WS.Root, "test-integration"), filepath.Join(a.WS.Root, "test-e2e"))
+	return append(mods, a.integrationTests(), a.endToEndTests())
 }
 
 // moduleEnv keeps what does not need the tree out of the workspace, which names its modules.

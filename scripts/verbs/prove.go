@@ -47,20 +47,22 @@ func (a *App) failsWithout(ctx context.Context, folder *regexp.Regexp) error {
 	if err != nil {
 		return err
 	}
-	return a.do(ctx, "fails-without", slices.Concat(a.apply(run.Task{Name: "build etcd", Do: a.buildEtcd},
+	return a.do(ctx, "fails-without", slices.Concat(a.apply(a.buildEtcd(),
 		run.Task{Name: "build the stock kube-apiserver", Do: a.buildStockAPIServer},
-		run.Task{Name: "build external-provisioner", Do: a.buildProvisioner}), without.Tasks())...)
+		a.buildProvisioner()), without.Tasks())...)
 }
 
 func (a *App) integrationTests() string { return filepath.Join(a.WS.Root, "test-integration") }
 
+func (a *App) endToEndTests() string { return filepath.Join(a.WS.Root, "test-e2e") }
+
 // specExpectations is the list of what our end-to-end specs do without the change.
 func (a *App) specExpectations() (suites.Expectations, error) {
-	return suites.ReadList(filepath.Join(a.WS.Root, "test-e2e"))
+	return suites.ReadList(a.endToEndTests())
 }
 
 // specSuite is the folder of the end-to-end test program.
-func (a *App) specSuite() string { return filepath.Join(a.WS.Root, "test-e2e", "suite") }
+func (a *App) specSuite() string { return filepath.Join(a.endToEndTests(), "suite") }
 
 // lintWithout checks the lists of what fails without the change.
 func (a *App) lintWithout(context.Context, *run.Step) error {

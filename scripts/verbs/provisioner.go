@@ -12,7 +12,6 @@ import (
 
 	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/run"
-	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -53,16 +52,14 @@ func (a *App) benchProvisioner(ctx context.Context, only *regexp.Regexp) error {
 	if len(parts) == 0 {
 		return run.Refuse(fmt.Sprintf("no part matches %q", only), "one of: "+strings.Join(names, "; "), "make bench SUITE=provisioner ONLY='many nodes'")
 	}
-	return a.do(ctx, "bench", a.apply(
-		run.Task{Name: "build etcd", Do: a.buildEtcd},
+	return a.do(ctx, "bench", a.apply(a.buildEtcd(),
 		run.Task{Name: "build kube-scheduler", Do: func(ctx context.Context, s *run.Step) error {
 			return release.BuildComponents(ctx, a.WS, workspace.Kubernetes, s.Log, a.WS.Components(), "kube-scheduler")
 		}},
-		run.Task{Name: "build the stock provisioner", Do: a.buildStockProvisioner},
-		run.Task{Name: "build external-provisioner", Do: a.buildProvisioner},
+		a.buildStockProvisioner(), a.buildProvisioner(),
 		run.Task{Name: "measure", Do: func(ctx context.Context, s *run.Step) error {
-			env := append(a.integrationEnv(), "STOCK_CSI_PROVISIONER="+filepath.Join(a.WS.StockComponents(), provisionerProgram), "PROVISIONER_REPORT="+folder)
-			return toolchain.Test(ctx, a.integrationTests(), env, s.Log, s.Out, "-run", "^$",
+			env := []string{"STOCK_CSI_PROVISIONER=" + filepath.Join(a.WS.StockComponents(), provisionerProgram), "PROVISIONER_REPORT=" + folder}
+			return a.integration(ctx, s, env, "-run", "^$",
 				"-bench", "^("+strings.Join(benchmarks, "|")+")$", "-benchtime", "1x", "-timeout", "2h", "./central")
 		}},
 		run.Task{Name: "write the page", Do: func(_ context.Context, s *run.Step) error {

@@ -8,7 +8,6 @@ import (
 	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/run"
-	"capacityv2.internal/scripts/toolchain"
 	"capacityv2.internal/scripts/workspace"
 )
 
@@ -21,19 +20,17 @@ func (a *App) buildControlPlane(ctx context.Context, s *run.Step) error {
 const skewPage = "^TestPage$"
 
 func (a *App) testSkew(ctx context.Context, s *run.Step, args ...string) error {
-	args = append([]string{"-count=1", "./skew"}, args...)
-	return toolchain.Test(ctx, a.integrationTests(), a.integrationEnv(), s.Log, s.Out, args...)
+	return a.integration(ctx, s, nil, append([]string{"-count=1", "./skew"}, args...)...)
 }
 
 // skew runs all combinations of programs with and without the series, and writes the tables of
 // docs/skew.md.
 func (a *App) skew(ctx context.Context) error {
-	return a.do(ctx, "skew", a.apply(
-		run.Task{Name: "build etcd", Do: a.buildEtcd},
+	return a.do(ctx, "skew", a.apply(a.buildEtcd(),
 		run.Task{Name: "build the stock control plane", Do: func(ctx context.Context, s *run.Step) error { return a.buildStock(ctx, s, stockPrograms...) }},
-		run.Task{Name: "build the stock provisioner", Do: a.buildStockProvisioner},
+		a.buildStockProvisioner(),
 		run.Task{Name: "build the control plane", Do: a.buildControlPlane},
-		run.Task{Name: "build external-provisioner", Do: a.buildProvisioner},
+		a.buildProvisioner(),
 		run.Task{Name: "all combinations", Do: func(ctx context.Context, s *run.Step) error {
 			report := filepath.Join(filepath.Dir(s.LogPath), "skew.md")
 			if err := os.RemoveAll(report); err != nil {

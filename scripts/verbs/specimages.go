@@ -25,7 +25,7 @@ func (a *App) buildSpecs(ctx context.Context, s *run.Step) error {
 	if err := toolchain.BuildTools(ctx, a.WS, s, toolchain.SpecTools...); err != nil {
 		return err
 	}
-	dir := filepath.Join(a.WS.Root, "test-e2e")
+	dir := a.endToEndTests()
 	packages := []string{}
 	for _, name := range mockPrograms {
 		packages = append(packages, "./mock/"+name)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -23,13 +22,12 @@ func (a *App) stress(ctx context.Context, pods int, seed int64) error {
 		return run.Refuse(fmt.Sprintf("--pods is %d", pods), "a number above 0", "make nightly ONLY=stress PODS=10000")
 	}
 	seed = cmp.Or(seed, time.Now().UnixNano())
-	return a.do(ctx, "stress", a.apply(
-		run.Task{Name: "build etcd", Do: a.buildEtcd},
+	return a.do(ctx, "stress", a.apply(a.buildEtcd(),
 		run.Task{Name: fmt.Sprintf("%d pods for each policy, with the race detector", pods), Do: func(ctx context.Context, s *run.Step) error {
 			s.Sayf("the same faults again: make nightly ONLY=stress SEED=%d PODS=%d", seed, pods)
 			env := []string{a.binPath(), a.histories(), "CGO_ENABLED=1"}
 			var output bytes.Buffer
-			err := toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), env, io.MultiWriter(s.Log, &output), s.Out, "-race", "-count=1", "-v", "-timeout", "6h",
+			err := toolchain.Test(ctx, a.integrationTests(), env, io.MultiWriter(s.Log, &output), s.Out, "-race", "-count=1", "-v", "-timeout", "6h",
 				"-run", "^TestStress$", "./stress", fmt.Sprintf("-stress.pods=%d", pods), fmt.Sprintf("-stress.seed=%d", seed))
 			if err != nil {
 				return err

@@ -37,12 +37,12 @@ func (a *App) Test(ctx context.Context) error {
 		{Name: "upstream's check of the feature gate lists", Do: a.verifyFeatureGates},
 		{Name: "another module builds against the overrides", Do: a.proveOverrides},
 		{Name: "tests of the reference driver, and csi-sanity", Do: a.testDriver},
-		{Name: "build etcd", Do: a.buildEtcd},
+		a.buildEtcd(),
 		{Name: "build the stock kube-apiserver and kube-scheduler", Do: func(ctx context.Context, s *run.Step) error {
 			return a.buildStock(ctx, s, "kube-apiserver", "kube-scheduler")
 		}},
 		{Name: "build the control plane", Do: a.buildControlPlane},
-		{Name: "build external-provisioner", Do: a.buildProvisioner},
+		a.buildProvisioner(),
 		{Name: "build kubectl", Do: a.buildKubectl},
 		{Name: "integration tests, ours and upstream's, gate off and on", Do: a.testIntegration},
 	})...)
@@ -108,11 +108,13 @@ func (a *App) guide() string { return filepath.Join(a.WS.Work, "guide") }
 // testDriver runs the tests of test-e2e that need no cluster, and names those that are
 // skipped: csi-sanity is, without root.
 func (a *App) testDriver(ctx context.Context, s *run.Step) error {
-	return toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-e2e"), nil, s.Log, s.Out, "-v", "-timeout", "10m", "./driver/...", "./mock/...", "./measure", "./chain")
+	return toolchain.Test(ctx, a.endToEndTests(), nil, s.Log, s.Out, "-v", "-timeout", "10m", "./driver/...", "./mock/...", "./measure", "./chain")
 }
 
-func (a *App) buildEtcd(ctx context.Context, s *run.Step) error {
-	return toolchain.BuildTools(ctx, a.WS, s, toolchain.Etcd)
+func (a *App) buildEtcd() run.Task {
+	return run.Task{Name: "build etcd", Do: func(ctx context.Context, s *run.Step) error {
+		return toolchain.BuildTools(ctx, a.WS, s, toolchain.Etcd)
+	}}
 }
 
 func (a *App) buildKubectl(ctx context.Context, s *run.Step) error {
@@ -132,6 +134,11 @@ func (a *App) integrationEnv() []string {
 		"CSI_PROVISIONER=" + filepath.Join(a.WS.Components(), provisionerProgram),
 		"DRIVER_GUIDE=" + a.guide(),
 	}
+}
+
+// integration runs tests of test-integration.
+func (a *App) integration(ctx context.Context, s *run.Step, env []string, args ...string) error {
+	return toolchain.Test(ctx, a.integrationTests(), append(a.integrationEnv(), env...), s.Log, s.Out, args...)
 }
 
 // histories is where tests leave what drivers were asked for, if that is not legal.
@@ -155,8 +162,7 @@ func (a *App) testIntegration(ctx context.Context, s *run.Step) error {
 			upstream = results.Check()
 		}
 	})
-	ours := toolchain.Test(ctx, filepath.Join(a.WS.Root, "test-integration"), a.integrationEnv(), s.Log, s.Out,
-		"-p", sideBySide, "-parallel", sideBySide, "-timeout", "40m", "./scheduling", "./...", historyTests)
+	ours := a.integration(ctx, s, nil, "-p", sideBySide, "-parallel", sideBySide, "-timeout", "40m", "./scheduling", "./...", historyTests)
 	group.Wait()
 	return errors.Join(ours, upstream)
 }

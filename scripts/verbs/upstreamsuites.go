@@ -20,8 +20,7 @@ func (a *App) upstreamSuites(ctx context.Context, folder *regexp.Regexp) error {
 	if err != nil {
 		return err
 	}
-	return a.do(ctx, "upstream-suites", a.apply(
-		run.Task{Name: "build etcd", Do: a.buildEtcd},
+	return a.do(ctx, "upstream-suites", a.apply(a.buildEtcd(),
 		run.Task{Name: "compile the suites", Do: func(ctx context.Context, s *run.Step) error {
 			return a.suiteRunner(2).Compile(ctx, selected, s)
 		}},
