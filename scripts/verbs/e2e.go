@@ -112,7 +112,7 @@ func withoutNodes(asked cluster.Options) bool { return asked.Mode == string(clus
 // testCluster runs tests of test-e2e on a cluster. They alone get what [cluster.Status.Env] is: the go command may need the proxy.
 func (a *App) testCluster(ctx context.Context, st cluster.Status, env []string, log, out io.Writer, args ...string) error {
 	env = append(env, a.binPath(), a.histories(), "COMPONENTS="+st.Components, "CLUSTER_GROUP="+st.Group)
-	args = append([]string{"-count=1", "-exec", "env " + strings.Join(st.Env(), " ")}, args...)
+	args = append([]string{"-count=1", "-exec", "env '" + strings.Join(st.Env(), "' '") + "'"}, args...)
 	return toolchain.Test(ctx, a.endToEndTests(), env, log, out, args...)
 }
 

@@ -45,7 +45,7 @@ func TestAroundProxy(t *testing.T) {
 import ("os"; "testing")
 
 func TestEnv(t *testing.T) {
-	if got := os.Getenv("KUBECONFIG") + " " + os.Getenv("NO_PROXY") + os.Getenv("no_proxy"); got != "/k **" {
+	if got := os.Getenv("KUBECONFIG") + " " + os.Getenv("NO_PROXY") + os.Getenv("no_proxy"); got != "/my k **" {
 		t.Error(got)
 	}
 }
@@ -56,11 +56,11 @@ func TestEnv(t *testing.T) {
 		}
 	}
 	a := &App{WS: workspace.Workspace{Root: root, Work: filepath.Join(root, "_work")}}
-	st := cluster.Status{Kubeconfig: "/k"}
+	st := cluster.Status{Kubeconfig: "/my k"}
 	if err := a.testCluster(t.Context(), st, nil, t.Output(), t.Output(), "./api"); err != nil {
 		t.Error(err)
 	}
-	if env := a.demonstration(t.Context(), st, root, root).Env; !slices.Contains(env, "NO_PROXY=*") || !slices.Contains(env, "KUBECONFIG=/k") {
+	if env := a.demonstration(t.Context(), st, root, root).Env; !slices.Contains(env, "NO_PROXY=*") || !slices.Contains(env, "KUBECONFIG=/my k") {
 		t.Errorf("the demonstration has %q", env)
 	}
 }
