@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/node"
 	"capacityv2.internal/scripts/verbs"
 	"capacityv2.internal/scripts/workspace"
@@ -22,7 +23,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := root().ExecuteContext(ctx); err != nil {
+	if err := errors.Join(gitrepo.LeaveRepository(), root().ExecuteContext(ctx)); err != nil {
 		fmt.Fprintf(os.Stderr, "\n%s\n", message(err))
 		os.Exit(1)
 	}

@@ -155,6 +155,31 @@ func TestEnsureFromModules(t *testing.T) {
 	}
 }
 
+// TestEnsureInAHook has the environment that git gives its hooks in a linked work tree.
+func TestEnsureInAHook(t *testing.T) {
+	pin := proxy(t)
+	user := gitrepo.Open(checkout(t, nil), nil)
+	state := func() string {
+		config, err := os.ReadFile(filepath.Join(user.Dir, ".git", "config"))
+		head, e := os.ReadFile(filepath.Join(user.Dir, ".git", "logs", "HEAD"))
+		if err != nil || e != nil {
+			t.Fatal(err, e)
+		}
+		return string(config) + string(head)
+	}
+	before := state()
+	t.Setenv("GIT_DIR", filepath.Join(user.Dir, ".git"))
+	t.Setenv("GIT_INDEX_FILE", filepath.Join(user.Dir, ".git", "index"))
+	dir := filepath.Join(t.TempDir(), "tree")
+	err := ensure(t, dir, options(pin, ""))
+	if after := state(); after != before {
+		t.Errorf("the configuration and HEAD of the user's repository were\n%s\nand are\n%s", before, after)
+	}
+	if err != nil || !gitrepo.Open(dir, nil).Exists() {
+		t.Errorf("there is no repository in %s: %v", dir, err)
+	}
+}
+
 func TestEnsureRefuses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		prepare func(t *testing.T, pin, dir string, o *Options)

@@ -5,9 +5,11 @@ package gitrepo
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -51,6 +53,25 @@ func env(date string, as Person) []string {
 	return e
 }
 
+// transport are the variables that say how to reach a server, and where git's programs are.
+var transport = regexp.MustCompile(`^GIT_(SSL_|PROXY|SSH|ASKPASS=|EXEC_PATH=)`)
+
+// foreign tells the variables that would have git work in another way, or on another repository: its hooks
+// have GIT_DIR and GIT_INDEX_FILE.
+func foreign(variable string) bool {
+	return strings.HasPrefix(variable, "GIT_") && !transport.MatchString(variable)
+}
+
+// LeaveRepository removes from our environment in which repository a hook, an alias or `rebase --exec` has started
+// us, for upstream's scripts and a person's shell. The person's name and configuration stay.
+func LeaveRepository() (err error) {
+	for _, name := range []string{"DIR", "WORK_TREE", "INDEX_FILE", "PREFIX", "COMMON_DIR", "NAMESPACE", "OBJECT_DIRECTORY",
+		"ALTERNATE_OBJECT_DIRECTORIES", "QUARANTINE_PATH", "CONFIG_PARAMETERS"} {
+		err = errors.Join(err, os.Unsetenv("GIT_"+name))
+	}
+	return err
+}
+
 // settings hold for every call.
 var settings = []string{
 	"-c", "core.autocrlf=false", "-c", "core.fileMode=true", "-c", "core.quotePath=true",
@@ -59,7 +80,15 @@ var settings = []string{
 }
 
 func (r Repo) cmd(date string, args []string) run.Cmd {
-	return run.Cmd{Dir: r.Dir, Env: env(date, r.As), Log: r.Log, Name: "git", Args: append(append([]string{}, settings...), args...)}
+	return run.Cmd{Dir: r.Dir, Env: env(date, r.As), Drop: foreign, Log: r.Log, Name: "git", Args: slices.Concat(settings, args)}
+}
+
+// Filter runs git on a text, outside of any repository, and returns what it printed.
+func Filter(ctx context.Context, text string, args ...string) (string, error) {
+	c := Repo{}.cmd("", args)
+	c.Env, c.Stdin = append(c.Env, "GIT_DIR="+os.DevNull), strings.NewReader(text)
+	out, err := c.Output(ctx)
+	return string(out), err
 }
 
 // Git runs git and drops its output (to the log).

@@ -68,3 +68,15 @@ func TestApplying(t *testing.T) {
 		t.Errorf("half-done in the first work tree: %t, in the second: %t; want it in the second", first.Applying(), second.Applying())
 	}
 }
+
+func TestLeaveRepository(t *testing.T) {
+	for name, kept := range map[string]bool{"GIT_DIR": false, "GIT_INDEX_FILE": false, "GIT_AUTHOR_NAME": true, "GIT_SSH_COMMAND": true} {
+		t.Setenv(name, "x")
+		if err := LeaveRepository(); err != nil {
+			t.Fatal(err)
+		}
+		if _, found := os.LookupEnv(name); found != kept {
+			t.Errorf("%s is there: %t, want %t", name, found, kept)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -23,7 +24,8 @@ const stopGrace = 20 * time.Second
 // current folder, our environment, no input and no log.
 type Cmd struct {
 	Dir   string
-	Env   []string // added to our environment
+	Env   []string                   // added to our environment
+	Drop  func(variable string) bool // NAME=value of our environment that it does not get; may be nil
 	Stdin io.Reader
 	Log   io.Writer
 	Name  string
@@ -48,7 +50,11 @@ func (c Cmd) Output(ctx context.Context) ([]byte, error) {
 func (c Cmd) Stream(ctx context.Context, out io.Writer) error {
 	cmd := exec.CommandContext(ctx, c.Name, c.Args...)
 	cmd.Dir = c.Dir
-	cmd.Env = append(os.Environ(), c.Env...)
+	cmd.Env = os.Environ()
+	if c.Drop != nil {
+		cmd.Env = slices.DeleteFunc(cmd.Env, c.Drop)
+	}
+	cmd.Env = append(cmd.Env, c.Env...)
 	cmd.Stdin = c.Stdin
 	// A process group of its own: an interrupt ends what the program started too.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
+	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/run"
 )
 
@@ -136,13 +137,12 @@ func Parse(name string, b []byte) (Patch, error) {
 // understands them.
 func splitTrailers(subject, body string) (string, map[string][]string, error) {
 	message := subject + "\n\n" + strings.TrimSpace(body) + "\n"
-	out, err := run.Cmd{Name: "git", Args: []string{"interpret-trailers", "--parse", "--no-divider"}, Stdin: strings.NewReader(message),
-		Env: []string{"GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1"}}.Output(context.Background())
+	out, err := gitrepo.Filter(context.Background(), message, "interpret-trailers", "--parse", "--no-divider")
 	if err != nil {
 		return "", nil, err
 	}
 	trailers := map[string][]string{}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(out) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		trailers[key] = append(trailers[key], value)
 	}

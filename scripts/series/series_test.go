@@ -29,6 +29,17 @@ func TestApplyGivesTheSameCommits(t *testing.T) {
 	}
 }
 
+// TestParseOutsideOfRepositories reads trailers where a repository has other ones.
+func TestParseOutsideOfRepositories(t *testing.T) {
+	repo, dir := exported(t)
+	git(t, repo, "config", "--local", "trailer.separators", "%")
+	t.Chdir(repo.Dir)
+	patches, err := Read(dir)
+	if err != nil || patches[0].Class() != "feature" {
+		t.Errorf("class %q, want feature; %v", patches[0].Class(), err)
+	}
+}
+
 func TestRoundTrip(t *testing.T) {
 	repo, dir := exported(t)
 	again := filepath.Join(t.TempDir(), "again")
