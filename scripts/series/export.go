@@ -212,68 +212,66 @@ func RoundTrip(ctx context.Context, tree gitrepo.Repo, dir, again string, s *run
 		s.Sayf("the tree comes from a checkout: only the touched files are compared")
 		return CheckLock(ctx, tree, lock, patches)
 	}
-	work := gitrepo.Open(again, tree.Log)
-	if err := base.AddWorktree(ctx, tree, work.Dir, base.Ref); err != nil {
-		return err
-	}
-	if err := Am(ctx, work, dir, patches); err != nil {
-		return err
-	}
-	if err := CheckLock(ctx, work, lock, patches); err != nil {
-		return err
-	}
-	e, err := Format(ctx, work, lock.Base)
+	_, changed, err := applyAgain(ctx, tree, again, lock.Base, patches, func(tmp string) error { return os.CopyFS(tmp, os.DirFS(dir)) })
 	if err != nil {
 		return err
 	}
-	tmp, err := os.MkdirTemp("", "capacityv2-export-")
-	if err != nil {
+	if err := CheckLock(ctx, gitrepo.Open(again, tree.Log), lock, patches); err != nil {
 		return err
 	}
-	defer os.RemoveAll(tmp)
-	if err := os.CopyFS(tmp, os.DirFS(dir)); err != nil {
-		return err
-	}
-	changed, err := e.write(tmp)
 	if len(changed) > 0 {
 		return run.Refuse("round trip: the export of the applied series differs in "+strings.Join(changed, ", "), "the same bytes", "make export")
 	}
-	return err
+	return nil
+}
+
+// applyAgain applies patches to the base of the tree once more, in a work tree at again, and compares their export with
+// the files that fill writes. It returns the export, and the names of what differs.
+func applyAgain(ctx context.Context, tree gitrepo.Repo, again, version string, patches []Patch, fill func(dir string) error) (
+	e Exported, changed []string, err error) {
+	tmp, err := os.MkdirTemp("", "capacityv2-again-")
+	if err != nil {
+		return e, nil, err
+	}
+	defer os.RemoveAll(tmp)
+	if err := fill(tmp); err != nil {
+		return e, nil, err
+	}
+	work := gitrepo.Open(again, tree.Log)
+	if err := base.AddWorktree(ctx, tree, work.Dir, base.Ref); err != nil {
+		return e, nil, err
+	}
+	if err := Am(ctx, work, tmp, patches); err != nil {
+		return e, nil, err
+	}
+	if e, err = Format(ctx, work, version); err != nil {
+		return e, nil, err
+	}
+	changed, err = e.write(tmp)
+	return e, changed, err
 }
 
 // canonical formats the commits on the base, and replaces them with those that
 // applying the patches makes: the lock records the names that everybody gets,
-// not those of whoever exports. HEAD is back where it was on failure.
+// not those of whoever exports. HEAD moves once, when all is made, so that a kill loses nothing.
 func canonical(ctx context.Context, repo gitrepo.Repo, version string) (e Exported, err error) {
 	theirs, err := Format(ctx, repo, version)
 	if err != nil {
 		return e, err
 	}
-	tmp, err := os.MkdirTemp("", "capacityv2-canonical-")
+	again := repo.Dir + "-export"
+	defer func() { _ = repo.Git(context.WithoutCancel(ctx), "worktree", "remove", "--force", again) }()
+	e, changed, err := applyAgain(ctx, repo, again, version, theirs.Patches, func(tmp string) error {
+		_, err := theirs.write(tmp)
+		return err
+	})
 	if err != nil {
 		return e, err
 	}
-	defer os.RemoveAll(tmp)
-	if _, err := theirs.write(tmp); err != nil {
-		return e, err
-	}
-	defer func() {
-		if err == nil {
-			return
-		}
-		// Even after an interrupt, the commits come back.
-		_ = repo.Git(context.WithoutCancel(ctx), "reset", "--quiet", "--hard", theirs.Lock.AppliedCommit)
-	}()
-	if err := Am(ctx, repo, tmp, theirs.Patches); err != nil {
-		return e, err
-	}
-	if e, err = Format(ctx, repo, version); err != nil {
-		return e, err
-	}
-	same := slices.EqualFunc(e.Patches, theirs.Patches, func(a, b Patch) bool { return a.SHA256() == b.SHA256() })
-	if !same || e.Lock.AppliedTree != theirs.Lock.AppliedTree {
+	changed = slices.DeleteFunc(changed, func(name string) bool { return name == LockName })
+	if len(changed) > 0 || e.Lock.AppliedTree != theirs.Lock.AppliedTree {
 		return e, run.Refuse("applying the exported patches gives other patches or another tree than the commits in "+repo.Dir, "the same",
 			"git -C "+repo.Dir+" log "+base.Ref+".. to look for odd commit messages, such as a line that starts with ---")
 	}
-	return e, nil
+	return e, repo.Git(ctx, "reset", "--quiet", "--soft", e.Lock.AppliedCommit)
 }

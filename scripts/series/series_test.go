@@ -290,6 +290,33 @@ func TestExportLocksWhatEverybodyGets(t *testing.T) {
 	}
 }
 
+// TestExportKeepsTheBranch looks before each call of git: after a kill, the branch has what it has there.
+func TestExportKeepsTheBranch(t *testing.T) {
+	repo, dir := exported(t)
+	commit(t, repo, message("c: new", "feature"), map[string]string{"pkg/c/c.go": "package c\n"})
+	want, err := repo.Tree(t.Context(), "HEAD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet, trees := repo, map[string]int{}
+	repo.Log = writer(func(string) {
+		tree, _ := quiet.Tree(context.Background(), base.Branch)
+		trees[tree]++
+	})
+	if _, err := Export(t.Context(), repo, dir, version); err != nil {
+		t.Fatal(err)
+	}
+	if trees[want] == 0 || len(trees) != 1 {
+		t.Errorf("the branch had the trees %v, want %s alone", trees, want)
+	}
+	if err := EnsureRemovable(t.Context(), quiet); err != nil {
+		t.Error(err)
+	}
+	if beside, _ := filepath.Glob(repo.Dir + "-*"); len(beside) != 0 {
+		t.Errorf("left behind: %q", beside)
+	}
+}
+
 // A message that does not survive the mail format is refused, and its commit kept.
 func TestExportKeepsCommitsOnFailure(t *testing.T) {
 	repo, dir := exported(t)
