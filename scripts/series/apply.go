@@ -106,7 +106,7 @@ func Apply(ctx context.Context, repo gitrepo.Repo, dir string, s *run.Step) erro
 }
 
 // appliedKey holds, in the tree's configuration, the hash of the patch files
-// behind HEAD.
+// behind a commit.
 const appliedKey = "capacityv2.applied"
 
 func digest(patches []Patch) string {
@@ -117,13 +117,14 @@ func digest(patches []Patch) string {
 	return Patch{Bytes: []byte(b.String())}.SHA256()
 }
 
+// alreadyApplied reports whether the patches are those behind [base.ExportedRef].
 func alreadyApplied(ctx context.Context, repo gitrepo.Repo, patches []Patch) (bool, error) {
-	head, err := repo.Rev(ctx, "HEAD")
+	exported, err := repo.Rev(ctx, base.ExportedRef)
 	if err != nil {
 		return false, err
 	}
 	got, err := repo.Output(ctx, "config", "--local", "--default", "", "--get", appliedKey)
-	return got == digest(patches)+"@"+head, err
+	return got == digest(patches)+"@"+exported, err
 }
 
 // setApplied records that HEAD is the result of the patches, and is on disk.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,24 +43,12 @@ func Format(ctx context.Context, repo gitrepo.Repo, version string) (Exported, e
 	if err := exportable(ctx, repo); err != nil {
 		return e, err
 	}
-	tmp, err := os.MkdirTemp("", "capacityv2-export-")
+	written, err := patchFiles(ctx, repo, "HEAD")
 	if err != nil {
 		return e, err
 	}
-	defer os.RemoveAll(tmp)
-	if err := WritePatches(ctx, repo, tmp, "HEAD"); err != nil {
-		return e, err
-	}
-	entries, err := os.ReadDir(tmp) // sorted, and the names start with the number
-	if err != nil {
-		return e, err
-	}
-	for _, d := range entries {
-		b, err := os.ReadFile(filepath.Join(tmp, d.Name()))
-		if err != nil {
-			return e, err
-		}
-		p, err := Parse(d.Name(), b)
+	for _, name := range slices.Sorted(maps.Keys(written)) { // they start with the number
+		p, err := Parse(name, []byte(written[name]))
 		if err != nil {
 			return e, err
 		}
@@ -72,6 +61,31 @@ func Format(ctx context.Context, repo gitrepo.Repo, version string) (Exported, e
 // WritePatches writes a patch file for each commit from the base to head into dir.
 func WritePatches(ctx context.Context, repo gitrepo.Repo, dir, head string) error {
 	return repo.Git(ctx, slices.Concat(formatPatch, []string{"--output-directory", dir, base.Ref + ".." + head})...)
+}
+
+// patchFiles returns the patch file of each commit from the base to head, by its name.
+func patchFiles(ctx context.Context, repo gitrepo.Repo, head string) (map[string]string, error) {
+	tmp, err := os.MkdirTemp("", "capacityv2-export-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(tmp)
+	if err := WritePatches(ctx, repo, tmp, head); err != nil {
+		return nil, err
+	}
+	return readPatches(tmp)
+}
+
+// readPatches returns the patch files in dir by their names, whether they are listed or not.
+func readPatches(dir string) (map[string]string, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.patch"))
+	content := map[string]string{}
+	for _, path := range paths {
+		b, e := os.ReadFile(path)
+		err = errors.Join(err, e)
+		content[filepath.Base(path)] = string(b)
+	}
+	return content, err
 }
 
 // exportable refuses an empty range, a half-applied one, merges and a dirty tree.
@@ -99,15 +113,17 @@ func exportable(ctx context.Context, repo gitrepo.Repo) error {
 // applying these files makes. A file whose bytes do not change is not touched.
 // It returns the names of what was written or removed.
 func Export(ctx context.Context, repo gitrepo.Repo, dir, version string) ([]string, error) {
-	fromModules, err := FromModules(ctx, repo)
+	holds, err := repo.Output(ctx, "config", "--local", "--get", "capacityv2.base")
 	if err != nil {
 		return nil, err
 	}
-	if !fromModules {
-		return nil, run.Refuse("the tree comes from a checkout (KUBERNETES_SRC)", "a tree assembled from modules, whose hashes the lock records",
-			"make clean && make apply without KUBERNETES_SRC, then git am the commits there")
+	if want := version + " from modules"; holds != want {
+		git := "git -C " + repo.Dir + " "
+		return nil, run.Refuse("the tree holds "+holds, want+", whose hashes the lock records",
+			git+"format-patch -o DIR "+base.ExportedRef+".., "+git+"reset --hard "+base.ExportedRef+
+				", make clean && make apply without KUBERNETES_SRC, "+git+"am --3way DIR/*")
 	}
-	if err := checkShrink(ctx, repo, dir); err != nil {
+	if err := checkFiles(ctx, repo, dir, version); err != nil {
 		return nil, err
 	}
 	e, err := canonical(ctx, repo, version)
@@ -121,9 +137,12 @@ func Export(ctx context.Context, repo gitrepo.Repo, dir, version string) ([]stri
 	return changed, setApplied(ctx, repo, e.Patches)
 }
 
-// checkShrink refuses to export a tree in which only the first part of the
-// series is applied: it would delete the rest.
-func checkShrink(ctx context.Context, repo gitrepo.Repo, dir string) error {
+// checkFiles refuses to export over patch files that did not come from the tree, and from a tree in which only the
+// first part of the series is applied: it would delete the rest.
+func checkFiles(ctx context.Context, repo gitrepo.Repo, dir, version string) error {
+	if lock, err := ReadLock(dir); err == nil && lock.Base != version {
+		return nil // a rebase has made the tree, and the files are of the base before
+	}
 	if _, err := os.Stat(filepath.Join(dir, ListName)); errors.Is(err, os.ErrNotExist) {
 		return nil // the first export
 	}
@@ -135,16 +154,58 @@ func checkShrink(ctx context.Context, repo gitrepo.Repo, dir string) error {
 	if err != nil {
 		return err
 	}
-	if len(commits) >= len(patches) {
+	same := func(c Prefix, p Patch) bool { return c.Subject == p.Subject }
+	if len(commits) < len(patches) && slices.EqualFunc(commits, patches[:len(commits)], same) {
+		return run.Refuse(fmt.Sprintf("half-applied range: %s has only the first %d of %d patches", repo.Dir, len(commits), len(patches)),
+			"the whole series, or commits of your own on it", "git -C "+repo.Dir+" reset --hard "+base.ExportedRef+
+				", then make apply; to drop the last patches, remove them from "+filepath.Join(dir, ListName))
+	}
+	applied, err := alreadyApplied(ctx, repo, patches)
+	if err != nil || applied {
+		return err
+	}
+	return checkPulled(ctx, repo, dir)
+}
+
+// checkPulled refuses patch files that are neither those that the tree was made from, nor those that its commits make.
+// After a kill in [Exported.write] some are the former and some the latter.
+func checkPulled(ctx context.Context, repo gitrepo.Repo, dir string) error {
+	was, err := patchFiles(ctx, repo, base.ExportedRef)
+	if err != nil {
+		return err
+	}
+	will, err := patchFiles(ctx, repo, "HEAD")
+	if err != nil {
+		return err
+	}
+	found, err := readPatches(dir)
+	if err != nil {
+		return err
+	}
+	all := maps.Clone(found)
+	maps.Copy(all, was)
+	maps.Copy(all, will)
+	// One that is not there is "".
+	known := func(name string) bool { return found[name] == was[name] || found[name] == will[name] }
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), known)
+	if len(others) == 0 {
 		return nil
 	}
-	for i, c := range commits {
-		if c.Subject != patches[i].Subject {
-			return nil
-		}
+	if err := ensureCommitted(ctx, repo); err != nil {
+		return err
 	}
-	return run.Refuse(fmt.Sprintf("half-applied range: %s has only the first %d of %d patches", repo.Dir, len(commits), len(patches)), "the whole series, or commits of your own on it",
-		"git -C "+repo.Dir+" reset --hard "+base.ExportedRef+", then make apply; to drop the last patches, remove them from "+filepath.Join(dir, ListName))
+	help := "make apply"
+	if !maps.Equal(was, will) {
+		exported, err := repo.Rev(ctx, base.ExportedRef)
+		if err != nil {
+			return err
+		}
+		git := "git -C " + repo.Dir + " "
+		help = git + "branch mine, " + git + "reset --hard " + exported + ", make apply, " + git + "rebase --onto HEAD " + exported +
+			" mine, " + git + "checkout -B " + base.Branch + ", " + git + "branch -d mine, make export"
+	}
+	return run.Refuse("patch files changed since the tree was made: "+strings.Join(others, ", "),
+		"those that it was made from: export would undo a git pull", help+"; or git checkout -- "+dir+", if they were edited by hand")
 }
 
 // write brings dir to the exported state.

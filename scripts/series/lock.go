@@ -103,7 +103,7 @@ func touched(ctx context.Context, repo gitrepo.Repo, patches []Patch) (string, e
 	return hex.EncodeToString(h[:]), nil
 }
 
-const patchHelp = "git checkout -- patches, or make export after a change in the tree (patch files are never edited by hand)"
+const patchHelp = "git checkout -- patches (they are changed by commits in the tree, then make export)"
 
 // CheckSums compares the patch files with the lock.
 func CheckSums(patches []Patch, l Lock) error {

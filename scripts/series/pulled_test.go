@@ -1,0 +1,128 @@
+package series
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/gitrepo"
+)
+
+const newer = "v1.37.3"
+
+// copyFiles makes to what from is.
+func copyFiles(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.RemoveAll(to); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestExportKeepsWhatWasPulled has patch files that somebody else has exported since the tree was made.
+func TestExportKeepsWhatWasPulled(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change  func(t *testing.T, theirs gitrepo.Repo)
+		version string
+		want    string
+	}{
+		"a changed patch": {func(t *testing.T, theirs gitrepo.Repo) {
+			write(t, theirs.Dir, "pkg/b/b.go", "package b\n\nfunc Better() {}\n")
+			git(t, theirs, "commit", "--quiet", "--all", "--amend", "--no-edit")
+		}, version, "0002-b-add-a-function.patch"},
+		"a new patch": {func(t *testing.T, theirs gitrepo.Repo) {
+			commit(t, theirs, message("c: theirs", "feature"), map[string]string{"pkg/c/c.go": "package c\n"})
+		}, version, "0003-c-theirs.patch"},
+		"a removed patch": {func(t *testing.T, theirs gitrepo.Repo) {
+			git(t, theirs, "rebase", "--quiet", "--onto", "HEAD~2", "HEAD~1")
+		},
+			version, "0001-a-change-the-middle.patch"},
+		"another base": {func(t *testing.T, theirs gitrepo.Repo) {
+			git(t, theirs, "config", "--local", "capacityv2.base", newer+" from modules")
+		},
+			newer, "the tree holds " + version},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mine, dir := exported(t)
+			commit(t, mine, message("d: mine", "feature"), map[string]string{"pkg/d/d.go": "package d\n"})
+			theirs, pulled := exported(t)
+			tc.change(t, theirs)
+			if _, err := Export(t.Context(), theirs, pulled, tc.version); err != nil {
+				t.Fatal(err)
+			}
+			copyFiles(t, pulled, dir)
+			before, commits := snapshot(t, dir), head(t, mine)
+			_, err := Export(t.Context(), mine, dir, tc.version)
+			if snapshot(t, dir) != before || head(t, mine) != commits {
+				t.Error("the patch files or the commits changed")
+			}
+			wantRefusal(t, err, tc.want, "make apply")
+			if tc.version == newer {
+				return
+			}
+
+			// What it says to run.
+			old, err := mine.Rev(t.Context(), base.ExportedRef)
+			if err != nil {
+				t.Fatal(err)
+			}
+			git(t, mine, "branch", "mine")
+			git(t, mine, "reset", "--quiet", "--hard", old)
+			if err := apply(t, mine, dir); err != nil {
+				t.Fatal(err)
+			}
+			git(t, mine, "rebase", "--quiet", "--onto", "HEAD", old, "mine")
+			git(t, mine, "checkout", "--quiet", "-B", base.Branch)
+			git(t, mine, "branch", "--quiet", "-d", "mine")
+			changed, err := Export(t.Context(), mine, dir, version)
+			if err != nil || len(changed) != 3 || !strings.HasSuffix(changed[0], "-d-mine.patch") {
+				t.Errorf("changed %q, error %v; want my patch, the list and the lock", changed, err)
+			}
+		})
+	}
+}
+
+// TestExportAgain goes on after a kill while the patch files were written.
+func TestExportAgain(t *testing.T) {
+	repo, dir := exported(t)
+	before, old := head(t, repo), filepath.Join(t.TempDir(), "old")
+	copyFiles(t, dir, old)
+	git(t, repo, "commit", "--quiet", "--amend", "--message", message("b: add it", "feature"))
+	commit(t, repo, message("c: new", "feature"), map[string]string{"pkg/c/c.go": "package c\n"})
+	if _, err := Export(t.Context(), repo, dir, version); err != nil {
+		t.Fatal(err)
+	}
+	want := snapshot(t, dir)
+	if err := os.Remove(filepath.Join(dir, "0003-c-new.patch")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"0002-b-add-a-function.patch", ListName, LockName} {
+		b, err := os.ReadFile(filepath.Join(old, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, dir, name, string(b))
+	}
+	git(t, repo, "update-ref", base.ExportedRef, before)
+	if _, err := Export(t.Context(), repo, dir, version); err != nil || snapshot(t, dir) != want {
+		t.Errorf("the patch files are\n%s\nwant\n%s\nerror %v", snapshot(t, dir), want, err)
+	}
+}
+
+// TestExportToAnotherBase has patch files of the base that a rebase leaves, and upstream has taken the last patch.
+func TestExportToAnotherBase(t *testing.T) {
+	repo, dir := exported(t)
+	git(t, repo, "config", "--local", "capacityv2.base", newer+" from modules")
+	git(t, repo, "update-ref", base.ExportedRef, base.Ref)
+	git(t, repo, "reset", "--quiet", "--hard", "HEAD~1")
+	if _, err := Export(t.Context(), repo, dir, newer); err != nil {
+		t.Fatal(err)
+	}
+	if err := Lint(dir, rules); err != nil {
+		t.Error(err)
+	}
+}
