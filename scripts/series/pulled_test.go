@@ -126,3 +126,13 @@ func TestExportToAnotherBase(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestExportOverAMalformedPatch(t *testing.T) {
+	repo, dir := exported(t)
+	write(t, dir, "0001-a-change-the-middle.patch", "no patch\n")
+	_, err := Export(t.Context(), repo, dir, version)
+	wantRefusal(t, err, "malformed patch 0001", "git checkout")
+	if strings.Contains(err.Error(), "make export") {
+		t.Errorf("it advises what has just failed:\n%v", err)
+	}
+}

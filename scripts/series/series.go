@@ -109,7 +109,7 @@ func Read(dir string) ([]Patch, error) {
 // Parse parses one patch file in git's mail format.
 func Parse(name string, b []byte) (Patch, error) {
 	malformed := func(why string) error {
-		return run.Refuse("malformed patch "+name+": "+why, "the output of git format-patch", "git checkout -- patches, or make export from the tree that holds the commit")
+		return run.Refuse("malformed patch "+name+": "+why, "the output of git format-patch", "git checkout -- patches; or, if the tree exports it, git rebase -i there to mend the commit")
 	}
 	files, preamble, err := gitdiff.Parse(bytes.NewReader(b))
 	if err != nil {
