@@ -36,7 +36,7 @@ type Result struct {
 	Files []string
 }
 
-// rebasingKey is the patch at which a rebase stopped, in the tree's configuration.
+// rebasingKey is the patch at which a rebase stopped, in the tree's configuration, or the last one since then.
 const rebasingKey = "capacityv2.rebasing"
 
 // Stopped reports whether a rebase stopped in the tree.
@@ -45,7 +45,7 @@ func Stopped(ctx context.Context, repo gitrepo.Repo) bool {
 }
 
 // Rest returns the patches after the one at which an earlier rebase stopped, which a
-// person has merged or left out since; all of them if there was none.
+// person has merged or left out since, and after those that it put there since; all of them if there was none.
 func Rest(ctx context.Context, repo gitrepo.Repo, patches []Patch) []Patch {
 	name, err := repo.Output(ctx, "config", "--local", "--get", rebasingKey)
 	for i, p := range patches {
@@ -62,6 +62,7 @@ func Rest(ctx context.Context, repo gitrepo.Repo, patches []Patch) []Patch {
 // forecast is set.
 func Rebase(ctx context.Context, repo gitrepo.Repo, dir string, patches []Patch, forecast bool, s *run.Step) ([]Result, error) {
 	var results []Result
+	goesOn := !forecast && Stopped(ctx, repo)
 	for _, p := range patches {
 		r, err := rebaseOne(ctx, repo, filepath.Join(dir, p.Name), p)
 		if err != nil {
@@ -69,11 +70,13 @@ func Rebase(ctx context.Context, repo gitrepo.Repo, dir string, patches []Patch,
 		}
 		results = append(results, r)
 		s.Sayf("%-16s %s%s", r.Outcome, p.Name, conflictList(r.Files))
-		switch {
-		case r.Outcome == Conflict && !forecast:
+		if goesOn || r.Outcome == Conflict && !forecast {
 			if err := repo.Git(ctx, "config", "--local", rebasingKey, p.Name); err != nil {
 				return results, err
 			}
+		}
+		switch {
+		case r.Outcome == Conflict && !forecast:
 			return results, run.Refuse(fmt.Sprintf("%s conflicts in %s", p.Name, strings.Join(r.Files, ", ")), "a merge by hand",
 				"git -C "+repo.Dir+" status; edit, git add, git am --continue (or --skip); then the same command again")
 		case r.Outcome == Conflict:

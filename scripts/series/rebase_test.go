@@ -82,6 +82,15 @@ func TestRebaseStopsAtAConflict(t *testing.T) {
 	if len(rest) != 1 || rest[0].Name != patches[1].Name {
 		t.Errorf("%d patches are left, want the second one", len(rest))
 	}
+
+	// It is interrupted after that.
+	err = step(t, func(ctx context.Context, s *run.Step) error {
+		_, err := Rebase(ctx, repo, dir, rest, false, s)
+		return err
+	})
+	if rest := Rest(t.Context(), repo, patches); err != nil || len(rest) != 0 {
+		t.Errorf("%d patches are left, want none; %v", len(rest), err)
+	}
 }
 
 func TestTaken(t *testing.T) {
