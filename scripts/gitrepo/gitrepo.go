@@ -134,10 +134,9 @@ func (r Repo) Tree(ctx context.Context, rev string) (string, error) {
 	return r.Rev(ctx, rev+"^{tree}")
 }
 
-// Dirty returns the paths of changed and untracked files, sorted. more are further
-// arguments before git's command.
-func (r Repo) Dirty(ctx context.Context, more ...string) ([]string, error) {
-	out, err := r.Output(ctx, append(slices.Clone(more), "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")...)
+// Dirty returns the paths of changed and untracked files, sorted.
+func (r Repo) Dirty(ctx context.Context) ([]string, error) {
+	out, err := r.Output(ctx, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
 	var paths []string
 	for entry := range strings.SplitSeq(out, "\x00") {
 		if len(entry) > 3 { // two letters and a space
