@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -65,24 +66,14 @@ git rebase -i --autosquash %s. Leave the shell to save or discard.
 
 // settle asks what to do with a changed tree.
 func (a *App) settle(ctx context.Context, repo gitrepo.Repo, r *run.Reporter, in *bufio.Reader) error {
-	dirty, err := repo.Dirty(ctx)
-	if err != nil {
-		return err
-	}
-	head, err := repo.Rev(ctx, "HEAD")
-	if err != nil {
-		return err
-	}
-	exported, err := repo.Rev(ctx, base.ExportedRef)
-	if err != nil {
-		return err
-	}
-	if len(dirty) == 0 && head == exported && !repo.Applying() {
+	var unsafe *run.Refusal
+	if err := series.EnsureSafe(ctx, repo); err == nil {
 		r.Printf("edit: nothing changed\n")
 		return nil
+	} else if !errors.As(err, &unsafe) {
+		return err
 	}
-	moved := map[bool]string{true: "not moved", false: "moved"}[head == exported]
-	r.Printf("%d files not committed, HEAD %s. Save (export the commits), discard, or keep for later? [s/d/k] ", len(dirty), moved)
+	r.Printf("%s. Save (export the commits), discard all that is not exported, or keep for later? [s/d/k] ", unsafe.Found)
 	answer, err := in.ReadString('\n')
 	if err != nil && answer == "" {
 		answer = "k"
