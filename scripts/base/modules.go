@@ -49,7 +49,12 @@ func Pinned(pin string) ([]module.Version, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := modfile.Parse("go.mod", b, nil)
+	return Required(b)
+}
+
+// Required returns the modules that a go.mod requires.
+func Required(goMod []byte) ([]module.Version, error) {
+	f, err := modfile.Parse("go.mod", goMod, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -70,6 +70,7 @@ func (a *App) Rebase(ctx context.Context, ro rebaseOptions) error {
 	if err := ro.check(ctx, o.Version); err != nil {
 		return err
 	}
+	pinned := o.Version
 	o.Version, o.Checkout = cmp.Or(ro.version, o.Version), ""
 	if p.Staging {
 		if _, err := base.StagingVersion(o.Version); err != nil {
@@ -79,6 +80,18 @@ func (a *App) Rebase(ctx context.Context, ro rebaseOptions) error {
 	if ro.forecast {
 		return a.forecast(ctx, p, o, ro.with)
 	}
+	before, err := a.committedPin(ctx, p)
+	if err != nil {
+		return err
+	}
+	dir := rebaseDir(p, o.Version)
+	adopt := run.Task{Name: "take the base over", Do: func(ctx context.Context, s *run.Step) error {
+		return a.adopt(ctx, p, o, before, dir, s)
+	}}
+	repinned := pinned == o.Version && !slices.Contains(before, module.Version{Path: p.Module, Version: o.Version})
+	if repinned && !gitrepo.Open(dir, nil).Exists() {
+		return a.do(ctx, "rebase", adopt) // an interrupt came after that tree had taken the place of the other
+	}
 	if err := a.requireCommitted(ctx, p); err != nil {
 		return err
 	}
@@ -87,12 +100,11 @@ func (a *App) Rebase(ctx context.Context, ro rebaseOptions) error {
 			return err
 		}
 	}
-	dir := rebaseDir(p, o.Version)
 	return a.do(ctx, "rebase", a.apply(
 		a.rebaseTree(p, o, dir, false),
 		a.takenNames(p, dir),
 		rebasePatches("patches", p, dir, false, new([]series.Result)),
-		run.Task{Name: "take the base over", Do: func(ctx context.Context, s *run.Step) error { return a.adopt(ctx, p, o, dir, s) }},
+		adopt,
 	)...)
 }
 
@@ -189,17 +201,29 @@ func (a *App) rebaseTree(p workspace.Project, o base.Options, dir string, foreca
 	}}
 }
 
-// adopt makes the rebased tree the one in use, and writes what belongs to it.
-func (a *App) adopt(ctx context.Context, p workspace.Project, o base.Options, dir string, s *run.Step) error {
-	before, err := base.Pinned(p.Pin())
+// committedPin returns the modules that the pin of a project requires in the last commit here.
+func (a *App) committedPin(ctx context.Context, p workspace.Project) ([]module.Version, error) {
+	rel, err := filepath.Rel(a.WS.Root, p.Pin())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := base.Repin(ctx, o, s.Log); err != nil {
-		return err
+	goMod, err := gitrepo.Open(a.WS.Root, nil).Output(ctx, "show", "HEAD:./"+filepath.ToSlash(rel)+"/go.mod")
+	if err != nil {
+		return nil, err
 	}
-	if err := base.Replace(ctx, dir, p.Tree(), s.Log); err != nil {
-		return err
+	return base.Required([]byte(goMod))
+}
+
+// adopt makes the rebased tree the one in use, unless it is already, and writes what belongs to it in the place of the
+// modules that were pinned before.
+func (a *App) adopt(ctx context.Context, p workspace.Project, o base.Options, before []module.Version, dir string, s *run.Step) error {
+	if gitrepo.Open(dir, nil).Exists() {
+		if err := base.Repin(ctx, o, s.Log); err != nil {
+			return err
+		}
+		if err := base.Replace(ctx, dir, p.Tree(), s.Log); err != nil {
+			return err
+		}
 	}
 	if err := a.export(ctx, p, s); err != nil || slices.Contains(before, module.Version{Path: p.Module, Version: o.Version}) {
 		return err
