@@ -80,7 +80,7 @@ func Apply(ctx context.Context, repo gitrepo.Repo, dir string, s *run.Step) erro
 	if fromModules && baseTree != lock.BaseTree {
 		return run.Refuse("tree lock: the base tree is "+baseTree, lock.BaseTree+" ("+LockName+")", "make clean, then make apply")
 	}
-	applied, err := alreadyApplied(ctx, repo, patches)
+	applied, err := alreadyApplied(ctx, repo, patches, "HEAD")
 	if err != nil {
 		return err
 	}
@@ -117,14 +117,14 @@ func digest(patches []Patch) string {
 	return Patch{Bytes: []byte(b.String())}.SHA256()
 }
 
-// alreadyApplied reports whether the patches are those behind [base.ExportedRef].
-func alreadyApplied(ctx context.Context, repo gitrepo.Repo, patches []Patch) (bool, error) {
-	exported, err := repo.Rev(ctx, base.ExportedRef)
+// alreadyApplied reports whether a commit is the result of the patches.
+func alreadyApplied(ctx context.Context, repo gitrepo.Repo, patches []Patch, rev string) (bool, error) {
+	commit, err := repo.Rev(ctx, rev)
 	if err != nil {
 		return false, err
 	}
 	got, err := repo.Output(ctx, "config", "--local", "--default", "", "--get", appliedKey)
-	return got == digest(patches)+"@"+exported, err
+	return got == digest(patches)+"@"+commit, err
 }
 
 // setApplied records that HEAD is the result of the patches, and is on disk.

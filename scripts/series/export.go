@@ -160,7 +160,7 @@ func checkFiles(ctx context.Context, repo gitrepo.Repo, dir, version string) err
 			"the whole series, or commits of your own on it", "git -C "+repo.Dir+" reset --hard "+base.ExportedRef+
 				", then make apply; to drop the last patches, remove them from "+filepath.Join(dir, ListName))
 	}
-	applied, err := alreadyApplied(ctx, repo, patches)
+	applied, err := alreadyApplied(ctx, repo, patches, base.ExportedRef)
 	if err != nil || applied {
 		return err
 	}
@@ -319,6 +319,9 @@ func canonical(ctx context.Context, repo gitrepo.Repo, version string) (e Export
 	theirs, err := Format(ctx, repo, version)
 	if err != nil {
 		return e, err
+	}
+	if applied, err := alreadyApplied(ctx, repo, theirs.Patches, "HEAD"); err != nil || applied {
+		return theirs, err
 	}
 	again := repo.Dir + "-export"
 	defer func() { _ = repo.Git(context.WithoutCancel(ctx), "worktree", "remove", "--force", again) }()

@@ -315,6 +315,14 @@ func TestExportKeepsTheBranch(t *testing.T) {
 	if beside, _ := filepath.Glob(repo.Dir + "-*"); len(beside) != 0 {
 		t.Errorf("left behind: %q", beside)
 	}
+	repo.Log = writer(func(text string) {
+		if strings.Contains(text, "worktree add") {
+			t.Error("what is exported is applied again")
+		}
+	})
+	if _, err := Export(t.Context(), repo, dir, version); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A message that does not survive the mail format is refused, and its commit kept.
