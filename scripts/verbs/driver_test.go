@@ -6,10 +6,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/run"
@@ -113,6 +117,37 @@ if [ "$1" = apply ]; then cat >"$0.applied"; echo DaemonSet/x y; fi
 		if !strings.Contains(string(called), "--validate="+c.validate+" ") ||
 			strings.Contains(string(applied), "--capacity-confirmation") != c.confirms {
 			t.Errorf("%s: called with %s, want --validate=%s, and confirmation: %t", c.components, called, c.validate, c.confirms)
+		}
+	}
+}
+
+// TestProvisionerPermissions sees that our manifests let external-provisioner do all that it does with the objects of
+// capacity. It gets one only where its cache may be too old.
+func TestProvisionerPermissions(t *testing.T) {
+	docs := regexp.MustCompile("(?m)^(?:---|```.*)$")
+	for _, path := range []string{"../../test-e2e/driver/deploy/rbac.yaml", "../../docs/driver-authors.md"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var verbs []string
+		for _, doc := range docs.Split(string(text), -1) {
+			var role struct {
+				Rules []struct{ Resources, Verbs []string }
+			}
+			if yaml.Unmarshal([]byte(doc), &role) != nil {
+				continue // prose or a program
+			}
+			for _, r := range role.Rules {
+				if slices.Contains(r.Resources, "csistoragecapacities") {
+					verbs = append(verbs, r.Verbs...)
+				}
+			}
+		}
+		for _, verb := range []string{"get", "list", "watch", "create", "update", "delete"} {
+			if !slices.Contains(verbs, verb) {
+				t.Errorf("%s: may %v csistoragecapacities, not %s", path, verbs, verb)
+			}
 		}
 	}
 }
