@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -23,11 +24,15 @@ func diskID(folder string) string { return filepath.Join(filepath.Dir(folder), "
 // copying returns the file that says that data of a volume is a copy, which is the driver's to remove.
 func (s *Store) copying(id string) string { return filepath.Join(s.dir, id+".copying") }
 
+// errHasData is final: somebody has to look.
+var errHasData = errors.New("restore the books, or empty it")
+
 // addPool makes the folder of a pool that is new in the books, and never again. Its disk gets an ID, and so does
-// that of a pool of an older driver, which gave none.
+// that of a pool of an older driver, which gave none. The disk is the first to have it: while it is full, a pool stays
+// as it was.
 func (s *Store) addPool(name string, volumes map[string]*Volume) error {
 	dir := s.folder(name)
-	id, err := os.ReadFile(s.known(name))
+	known, err := os.ReadFile(s.known(name))
 	isNew := errors.Is(err, fs.ErrNotExist)
 	if isNew {
 		err = s.makeFolder(name)
@@ -35,16 +40,15 @@ func (s *Store) addPool(name string, volumes map[string]*Volume) error {
 	if err != nil {
 		return err
 	}
-	if len(id) == 0 {
-		id = []byte(rand.Text())
-		if err := writeID(s.known(name), id); err != nil {
-			return err
-		}
+	id := cmp.Or(string(known), rand.Text())
+	have, _ := os.ReadFile(diskID(dir))
+	if isNew || (len(known) == 0 || len(have) == 0) && isOf(name, dir, volumes) {
+		err = s.replace(diskID(dir), []byte(id), "ID")
 	}
-	if isNew || isOf(name, dir, volumes) {
-		return writeID(diskID(dir), id)
+	if err == nil && len(known) == 0 {
+		err = s.replace(s.known(name), []byte(id), "ID")
 	}
-	return nil
+	return err
 }
 
 func (s *Store) makeFolder(pool string) error {
@@ -54,22 +58,14 @@ func (s *Store) makeFolder(pool string) error {
 	}
 	data, err := os.ReadDir(dir)
 	if err == nil && len(data) > 0 {
-		err = fmt.Errorf("pool %s is new in the books of node %s, but %s has data; restore the books, or empty it", pool, s.Node, dir)
+		err = fmt.Errorf("pool %s is new in the books of node %s, but %s has data; %w", pool, s.Node, dir, errHasData)
 	}
 	return errors.Join(err, SyncFolder(filepath.Dir(dir)))
 }
 
-// writeID makes an ID durable.
-func writeID(path string, id []byte) error {
-	return errors.Join(os.WriteFile(path, id, 0o600), SyncFolder(path), SyncFolder(filepath.Dir(path)))
-}
-
-// isOf tells whether a disk without an ID is that of a pool: it has one of the pool's volumes, or both are empty.
+// isOf tells by what is on a disk whether it is that of a pool: it has one of the pool's volumes, or both are empty.
 func isOf(pool, dir string, volumes map[string]*Volume) bool {
 	data, err := os.ReadDir(dir)
-	if _, idErr := os.Stat(diskID(dir)); err != nil || !errors.Is(idErr, fs.ErrNotExist) {
-		return false
-	}
 	isEmpty := true
 	for id, v := range volumes {
 		if v.Pool == pool {
@@ -79,7 +75,7 @@ func isOf(pool, dir string, volumes map[string]*Volume) bool {
 			}
 		}
 	}
-	return isEmpty && len(data) == 0
+	return err == nil && isEmpty && len(data) == 0
 }
 
 // Mounted returns an error if the disk of a volume is not mounted, or another one is in its place.

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestRemoveUnknown has data that is in no books. What the driver has left is removed, and nothing else.
@@ -61,3 +64,84 @@ func TestDiskOfOtherPool(t *testing.T) {
 		t.Errorf("ID %q, %v; expected another one than %q", now, err, before)
 	}
 }
+
+// TestNoMark has a disk that takes no ID at the start of a driver. Its pool is away until it does, and no other pool is.
+func TestNoMark(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount")
+	}
+	mount := func(disk string, flags uintptr) error { return unix.Mount("tmpfs", disk, "tmpfs", flags, "size=8k") }
+	for name, test := range map[string]struct {
+		isOld      bool // has a volume, and a driver that gave no IDs
+		spoil      func(disk string) error
+		mend       func(disk string) error
+		left, then []int64
+	}{
+		"full": {spoil: fill, mend: free, left: []int64{5}, then: []int64{10, 5}},
+		"full, with volumes of a driver that gave no IDs": {isOld: true, spoil: fill, mend: free, left: []int64{9, 5}, then: []int64{10, 5}},
+		"read-only": {
+			spoil: func(disk string) error { return mount(disk, unix.MS_REMOUNT|unix.MS_RDONLY) },
+			mend:  func(disk string) error { return mount(disk, unix.MS_REMOUNT) },
+			left:  []int64{5}, then: []int64{10, 5},
+		},
+		"killed before it was written": {
+			isOld: true, spoil: func(disk string) error { return os.WriteFile(filepath.Join(disk, "id"), nil, 0o600) },
+			mend: free, left: []int64{9, 5}, then: []int64{10, 5},
+		},
+		"killed before it was in the books": {
+			isOld: true, spoil: func(disk string) error { return os.WriteFile(filepath.Join(disk, "id"), []byte("other"), 0o600) },
+			mend: free, left: []int64{9, 5}, then: []int64{10, 5},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			disk := filepath.Join(root, "pools/n/a")
+			if err := errors.Join(os.MkdirAll(disk, 0o700), mount(disk, 0)); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := unix.Unmount(disk, 0); err != nil {
+					t.Error(err)
+				}
+			})
+			v := Volume{ID: "v", CapacityBytes: gi, Pools: []string{"a"}}
+			if test.isOld {
+				s := create(t, root, "n", 10, 5)
+				var err error
+				v, err = s.Reserve(v)
+				if err := errors.Join(err, os.Mkdir(v.Path, 0o700), os.Truncate(s.known("a"), 0), os.Remove(diskID(s.folder("a")))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := test.spoil(disk); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if left := available(t, create(t, root, "n", 10, 5)); !reflect.DeepEqual(left, test.left) {
+					t.Errorf("%d are left; expected %d", left, test.left)
+				}
+			}
+			if err := test.mend(disk); err != nil {
+				t.Fatal(err)
+			}
+			s := create(t, root, "n", 10, 5)
+			if test.isOld {
+				if err := s.Discard(v); err != nil {
+					t.Error(err)
+				}
+			}
+			if left := available(t, s); !reflect.DeepEqual(left, test.then) {
+				t.Errorf("then, %d are left; expected %d", left, test.then)
+			}
+		})
+	}
+}
+
+func fill(disk string) error {
+	if err := os.WriteFile(filepath.Join(disk, "full"), make([]byte, 1<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+		return errors.Join(errors.New("the disk is not full"), err)
+	}
+	return nil
+}
+
+func free(disk string) error { return os.RemoveAll(filepath.Join(disk, "full")) }

@@ -57,29 +57,33 @@ func SyncFolder(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// write replaces the file of a volume: after a crash, it has the old or the new content.
+// write replaces the file of a volume.
 func (s *Store) write(v Volume) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
-	path := s.file(v.ID)
+	return s.replace(s.file(v.ID), append(data, '\n'), "record "+string(v.State))
+}
+
+// replace replaces a file: after a crash, or on a full disk, it has the old or the new content.
+func (s *Store) replace(path string, data []byte, name string) error {
 	temporary := path + ".tmp"
 	file, err := os.OpenFile(temporary, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	s.Step("write record " + string(v.State))
-	_, err = file.Write(append(data, '\n'))
+	s.Step("write " + name)
+	_, err = file.Write(data)
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	s.Step("rename record " + string(v.State))
+	s.Step("rename " + name)
 	if err := os.Rename(temporary, path); err != nil {
 		return err
 	}
-	s.Step("renamed record " + string(v.State))
-	return SyncFolder(s.dir)
+	s.Step("renamed " + name)
+	return SyncFolder(filepath.Dir(path))
 }
 
 // Replace puts the data of a copy in the place of that of an old one, which goes when the copy is discarded. It

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"k8s.io/klog/v2"
 )
 
 var (
@@ -48,17 +50,23 @@ type Room struct {
 }
 
 // Create opens the books of a node for the driver of that node, which says what pools
-// there are. The disks of those that are new have to be mounted.
+// there are. The disks of those that are new have to be mounted. One that cannot be written takes away no other pool.
 func Create(root, node string, pools []Pool) (*Store, error) {
 	s := &Store{Node: node, dir: filepath.Join(root, "books", node), data: filepath.Join(root, "pools", node), pools: pools}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, err
 	}
-	return s, s.locked(func(volumes map[string]*Volume) (err error) {
+	return s, s.locked(func(volumes map[string]*Volume) error {
 		for _, p := range pools {
-			err = errors.Join(err, s.addPool(p.Name, volumes))
+			err := s.addPool(p.Name, volumes)
+			if errors.Is(err, errHasData) {
+				return err
+			}
+			if err != nil {
+				klog.Background().Error(err, "The disk of a pool gets its ID at the next start", "pool", p.Name)
+			}
 		}
-		return err
+		return nil
 	})
 }
 
