@@ -40,10 +40,14 @@ func (r *Requests) Ask(ctx context.Context, question volume.Question, v pool.Vol
 	defer cancel()
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		pv, err := r.client.CoreV1().PersistentVolumes().Get(ctx, v.Name, metav1.GetOptions{})
+		isOther := err == nil && (!r.isOurs(pv) || pv.Spec.CSI.VolumeHandle != v.ID)
+		if v.State == pool.Creating && (isOther || apierrors.IsNotFound(err)) {
+			return nil // Nobody knows of it.
+		}
 		if err != nil {
 			return err
 		}
-		if !r.isOurs(pv) || pv.Spec.CSI.VolumeHandle != v.ID {
+		if isOther {
 			return status.Errorf(codes.Unavailable, "PersistentVolume %s is not that of volume %s", pv.Name, v.ID)
 		}
 		if question == volume.Drop && r.has(pv, node) {

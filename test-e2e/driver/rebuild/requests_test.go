@@ -150,3 +150,22 @@ func TestFence(t *testing.T) {
 		}
 	}
 }
+
+// TestDropUnknown asks about half a volume that no PersistentVolume has. Of one that is being created, nobody else knows.
+func TestDropUnknown(t *testing.T) {
+	h := newHarness(t, "n1")
+	for name, test := range map[string]struct {
+		v    pool.Volume
+		want codes.Code
+	}{
+		"created":                     {pool.Volume{ID: "w", Name: "unknown", State: pool.Creating}, codes.OK},
+		"created elsewhere meanwhile": {pool.Volume{ID: "w", Name: "pv", State: pool.Creating}, codes.OK},
+		"created long ago":            {pool.Volume{ID: "v", Name: "pv", State: pool.Creating}, codes.FailedPrecondition},
+		"copied":                      {pool.Volume{ID: "w", Name: "unknown", State: pool.Rebuilding}, codes.Unavailable},
+		"copied from another one":     {pool.Volume{ID: "w", Name: "pv", State: pool.Rebuilding}, codes.Unavailable},
+	} {
+		if err := h.requests().Ask(t.Context(), volume.Drop, test.v, "n1"); status.Code(err) != test.want {
+			t.Errorf("%s: %v; expected %s", name, err, test.want)
+		}
+	}
+}

@@ -83,7 +83,7 @@ func (m *Manager) release(ctx context.Context, id, path string) error {
 		return nil
 	}
 	if own.StagedAt == "" {
-		return internal(m.drop(ctx, own))
+		return internal(m.drop(ctx, own, false))
 	}
 	_, err = m.Store.Update(id, func(v *pool.Volume) error {
 		v.StagedAt = ""

@@ -1,11 +1,15 @@
 package volume
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/mount-utils"
@@ -18,10 +22,11 @@ type twoPools struct {
 	*testing.T
 	root string
 	ids  map[string]string // of the volumes, by pools
+	says Placement
 }
 
 func newTwoPools(t *testing.T) *twoPools {
-	p := &twoPools{T: t, root: t.TempDir(), ids: map[string]string{}}
+	p := &twoPools{T: t, root: t.TempDir(), ids: map[string]string{}, says: agrees{}}
 	m := p.start()
 	for _, name := range []string{"a", "b"} {
 		v, err := m.Create(t.Context(), pool.Volume{Name: "of " + name, CapacityBytes: gi, Pools: []string{name}}, 0)
@@ -40,7 +45,7 @@ func (p *twoPools) start() *Manager {
 	if err != nil {
 		p.Fatal(err)
 	}
-	m, err := New(p.Context(), &Manager{Store: store, Backing: Folders{}, Mounter: mount.NewFakeMounter(nil), Placement: agrees{}})
+	m, err := New(p.Context(), &Manager{Store: store, Backing: Folders{}, Mounter: mount.NewFakeMounter(nil), Placement: p.says})
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -118,3 +123,41 @@ func TestRecordLost(t *testing.T) {
 	}
 	p.expect(p.start(), "a", "b", 2)
 }
+
+// TestOlderBooks starts a driver with books from when a copy was not complete. If the PersistentVolume names the node, or
+// cannot be asked, it may be the only one.
+func TestOlderBooks(t *testing.T) {
+	for name, answer := range map[string]error{
+		"named":          status.Error(codes.FailedPrecondition, "volume is here"),
+		"cannot be told": status.Error(codes.Unavailable, "away"),
+	} {
+		for _, state := range []pool.State{pool.Creating, pool.Rebuilding} {
+			t.Run(name+", "+string(state), func(t *testing.T) {
+				p := newTwoPools(t)
+				if _, err := p.start().Store.Update(p.ids["a"], func(v *pool.Volume) error { v.State = state; return nil }); err != nil {
+					t.Fatal(err)
+				}
+				p.says = says{answer}
+				m := p.start()
+				p.expect(m, "a", "b", 2)
+				m.Sweep(t.Context())
+				p.expect(m, "a", "b", 2)
+				if err := m.Release(t.Context(), p.ids["a"], t.TempDir()); status.Code(err) == codes.Internal {
+					t.Error(err)
+				}
+				p.expect(m, "a", "b", 2)
+				p.says = agrees{}
+				m = p.start()
+				if v, err := m.Store.Get(p.ids["a"]); err == nil {
+					t.Errorf("half a volume stays: %v", v)
+				}
+			})
+		}
+	}
+}
+
+// says is one that always says the same.
+type says struct{ error }
+
+func (says) CheckOff(context.Context, string) error                     { return nil }
+func (s says) Ask(context.Context, Question, pool.Volume, string) error { return s.error }

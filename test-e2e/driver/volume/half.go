@@ -3,6 +3,8 @@ package volume
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -16,17 +18,20 @@ import (
 // used.
 func isHalf(v pool.Volume) bool { return v.State == pool.Rebuilding || v.State == pool.Rebuilt }
 
-// drop removes the half copy of a volume that this node is not asked for any more, if it is
-// one. A copy that is complete stays if the PersistentVolume names this node already, or lists it.
-func (m *Manager) drop(ctx context.Context, v pool.Volume) error {
-	if !isHalf(v) {
+// drop removes half a volume, or the half copy of one that this node is not asked for any more, if it is one. It stays if the
+// PersistentVolume names this node already, or lists it: then it is complete, and if the books say otherwise, they are older
+// than it. begun says that this call has begun it.
+func (m *Manager) drop(ctx context.Context, v pool.Volume, begun bool) error {
+	if v.State == pool.Ready {
 		return nil
 	}
 	err := m.ask(ctx, Drop, v)
+	_, dataErr := os.Stat(v.Path)
 	switch {
-	case v.State == pool.Rebuilding, err == nil:
+	case err == nil, v.State != pool.Rebuilt && (begun || v.ID != volumeID(v) || errors.Is(dataErr, fs.ErrNotExist)):
 		return errors.Join(m.Store.Discard(v), m.Store.MarkCopy(v.ID, false))
 	case status.Code(err) == codes.FailedPrecondition:
+		klog.FromContext(ctx).Info("A copy stays that the PersistentVolume knows of", "volume", v.ID, "state", v.State, "reason", err)
 		return nil
 	}
 	return err
@@ -60,13 +65,15 @@ func (m *Manager) sweep(ctx context.Context, id, volume string) error {
 	newest, newestErr := m.newest(id, own, others)
 	isHere := newestErr == nil && m.isHere(own, newest)
 	switch {
-	case own.State == pool.Rebuilding, own.State == pool.Rebuilt && newestErr == nil && !isHere:
+	case own.State == pool.Rebuilding:
+		err = m.drop(ctx, *own, false)
+	case own.State == pool.Rebuilt && newestErr == nil && !isHere:
 		return m.Store.Discard(*own)
 	case own.State == pool.Rebuilt && isHere:
 		// It is the volume if the claim is still meant to be here. Then this node owns it, also if
 		// nobody uses it before it is deleted.
 		if _, err = m.open(ctx, id, "", own, others); status.Code(err) == codes.Aborted {
-			return m.drop(ctx, *own)
+			return m.drop(ctx, *own, false)
 		}
 	case own.State == pool.Ready && isHere && own.StagedAt != "":
 		m.giveUp(ctx, id, others)

@@ -86,9 +86,9 @@ func (m *Manager) recover(ctx context.Context) error {
 
 func (m *Manager) recoverVolume(ctx context.Context, v pool.Volume) error {
 	if v.State == pool.Creating || v.State == pool.Rebuilding {
-		// Nobody knows of it. If the call comes again, it starts anew.
+		// If the call comes again, it starts anew.
 		klog.FromContext(ctx).Info("Removing half a volume", "volume", v.ID)
-		return m.Store.Discard(v)
+		return m.drop(ctx, v, false)
 	}
 	return m.releaseUnmounted(ctx, v)
 }

@@ -24,12 +24,13 @@ func (m *Manager) copyHere(ctx context.Context, id string) error {
 	if err == nil && own == nil {
 		return nil
 	}
-	if err == nil {
+	begun := err == nil
+	if begun {
 		err = m.copyFrom(ctx, source, *own)
 	}
 	if err != nil && own != nil {
 		// The pod may go elsewhere, so the room is given back.
-		err = errors.Join(err, m.drop(context.WithoutCancel(ctx), *own))
+		err = errors.Join(err, m.drop(context.WithoutCancel(ctx), *own, begun))
 	}
 	return err
 }
