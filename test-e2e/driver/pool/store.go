@@ -19,6 +19,8 @@ var (
 	ErrNoRoom = errors.New("no pool has enough room")
 	// ErrNotFound is returned for volumes that the node does not know.
 	ErrNotFound = errors.New("volume not found")
+	// ErrAway is returned while the books cannot be read: what is in them may still hold.
+	ErrAway = errors.New("the books cannot be read")
 )
 
 // Store has the books of one node. All methods can be called in parallel, also from
@@ -75,7 +77,7 @@ func (s *Store) Others() ([]*Store, error) {
 	root := filepath.Dir(s.dir)
 	entries, err := os.ReadDir(root)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrAway, err)
 	}
 	var stores []*Store
 	for _, e := range entries {
@@ -126,12 +128,12 @@ func (s *Store) file(id string) string { return filepath.Join(s.dir, id+".json")
 func (s *Store) locked(do func(volumes map[string]*Volume) error) error {
 	unlock, err := lockFolder(s.dir)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w, of node %s: %w", ErrAway, s.Node, err)
 	}
 	defer unlock()
 	files, err := os.ReadDir(s.dir)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w, of node %s: %w", ErrAway, s.Node, err)
 	}
 	volumes := map[string]*Volume{}
 	for _, file := range files {
@@ -144,7 +146,7 @@ func (s *Store) locked(do func(volumes map[string]*Volume) error) error {
 			err = json.Unmarshal(data, v)
 		}
 		if err != nil {
-			return fmt.Errorf("books of node %s: %s: %w", s.Node, file.Name(), err)
+			return fmt.Errorf("%w, of node %s: %s: %w", ErrAway, s.Node, file.Name(), err)
 		}
 		volumes[v.ID] = v
 	}

@@ -18,7 +18,7 @@ import (
 //
 // Errors: Aborted if it is still being copied, or is or was sent elsewhere,
 // ResourceExhausted if there is no room, FailedPrecondition if another copy cannot be
-// fenced, Unavailable if one cannot be reached; nothing has changed then, but that other
+// fenced, Unavailable if one, or the books, cannot be reached; nothing has changed then, but that other
 // copies may have been fenced. Internal if it cannot be mounted; it is not staged then. Aborted if that cannot be
 // undone, or is in use: the kubelet unstages it.
 func (m *Manager) Acquire(ctx context.Context, id, path string, options ...string) error {

@@ -2,6 +2,7 @@ package volume
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -359,4 +360,42 @@ func TestTakenOver(t *testing.T) {
 	_, err := n.Store.Update(v.ID, func(v *pool.Volume) error { v.FencedFor = "m"; return nil })
 	c.expect(err, codes.OK, "")
 	c.expect(n.Acquire(t.Context(), v.ID, c.path), codes.Aborted, "taken")
+}
+
+// TestBooksAway has a node whose books cannot be read for a while. No call may say then that nothing is mounted or made: an
+// earlier one may have done it.
+func TestBooksAway(t *testing.T) {
+	c := newCluster(t, map[string]int64{"n": 10})
+	n := c.start("n")
+	v := c.volume(n)
+	c.expect(n.Acquire(t.Context(), v.ID, c.path), codes.OK, "")
+	lock := filepath.Join(c.root, "books/n/lock")
+	breakLock := func() {
+		if err := errors.Join(os.RemoveAll(lock), os.Mkdir(lock, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wanted := pool.Volume{Name: "v", CapacityBytes: gi}
+	calls := func(code codes.Code) {
+		t.Helper()
+		c.expect(n.Acquire(t.Context(), v.ID, c.path), code, "")
+		c.expect(n.Publish(t.Context(), v.ID, c.path, c.path+"-pod", false), code, "")
+		c.expect(n.Unpublish(v.ID, c.path+"-pod"), codes.OK, "")
+		_, err := n.Create(t.Context(), wanted, 0)
+		c.expect(err, code, "")
+	}
+	breakLock()
+	calls(codes.Unavailable)
+	if err := os.Remove(lock); err != nil {
+		t.Fatal(err)
+	}
+	calls(codes.OK)
+	wanted.Name = "made"
+	n.Store.Fault = func(step string) {
+		if step == "made data" {
+			breakLock()
+		}
+	}
+	_, err := n.Create(t.Context(), wanted, 0)
+	c.expect(err, codes.Unavailable, "")
 }

@@ -18,8 +18,8 @@ import (
 // Create creates a volume with the name, size, kind and allowed pools that are wanted, or
 // returns the one with the name, if it has at most limit bytes (0: any). Errors: ResourceExhausted if
 // there is no room on this node, AlreadyExists if a volume with the name does not fit the
-// request, Aborted if it is being deleted or moved, or is elsewhere. Only a volume of which
-// nobody has been told is removed again.
+// request, Aborted if it is being deleted or moved, or is elsewhere, Unavailable if the books cannot be
+// reached. Only a volume of which nobody has been told is removed again.
 func (m *Manager) Create(ctx context.Context, wanted pool.Volume, limit int64) (pool.Volume, error) {
 	id := pool.ID(wanted.Name, m.Store.Node)
 	m.calls.LockKey(id)

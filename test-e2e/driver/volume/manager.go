@@ -133,7 +133,7 @@ func (m *Manager) find(id string) (own *pool.Volume, others []replica, err error
 		case err == nil:
 			others = append(others, replica{s, v})
 		case !errors.Is(err, pool.ErrNotFound):
-			return nil, nil, status.Errorf(codes.Unavailable, "what node %s has of volume %s cannot be read: %v", s.Node, id, err)
+			return nil, nil, internal(err)
 		}
 	}
 	return own, others, nil
@@ -152,6 +152,9 @@ func (m *Manager) Get(id string) (pool.Volume, error) {
 func internal(err error) error {
 	if err == nil {
 		return nil
+	}
+	if errors.Is(err, pool.ErrAway) { // not final: an earlier call may have made or mounted it
+		return status.Error(codes.Unavailable, err.Error())
 	}
 	if errors.Is(err, pool.ErrNoRoom) || errors.Is(err, unix.ENOSPC) {
 		return status.Error(codes.ResourceExhausted, err.Error())
