@@ -112,10 +112,15 @@ func (s *Store) Discard(v Volume) error {
 	if err := os.RemoveAll(removed); err != nil { // what an earlier call could not remove
 		return err
 	}
-	err := s.locked(func(volumes map[string]*Volume) error {
-		if now := volumes[v.ID]; now != nil && (now.State != v.State || now.Generation != v.Generation || now.StagedAt != v.StagedAt) {
-			return fmt.Errorf("volume %s has changed on node %s; it is %s", v.ID, s.Node, now.State)
-		}
+	unchanged := func(do func() error) error {
+		return s.locked(func(volumes map[string]*Volume) error {
+			if now := volumes[v.ID]; now != nil && (now.State != v.State || now.Generation != v.Generation || now.StagedAt != v.StagedAt) {
+				return fmt.Errorf("volume %s has changed on node %s; it is %s", v.ID, s.Node, now.State)
+			}
+			return do()
+		})
+	}
+	err := unchanged(func() error {
 		s.Step("rename data")
 		if err := os.Rename(v.Path, removed); !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -132,7 +137,7 @@ func (s *Store) Discard(v Volume) error {
 	if err := SyncFolder(filepath.Dir(v.Path)); err != nil { // as if the disk is not mounted
 		return err
 	}
-	return s.locked(func(map[string]*Volume) error {
+	return unchanged(func() error {
 		s.Step("remove record")
 		s.record("gives back", v)
 		if err := os.Remove(s.file(v.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -239,6 +239,31 @@ func TestDiscardAgain(t *testing.T) {
 	}
 }
 
+// TestDiscardReplaced has a record that a new copy takes while the data of the old one is removed. It stays.
+func TestDiscardReplaced(t *testing.T) {
+	s := create(t, t.TempDir(), "n", 10)
+	v, err := s.Reserve(Volume{ID: "v", State: Rebuilt, CapacityBytes: gi})
+	if err := errors.Join(err, os.Mkdir(v.Path, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	s.Fault = func(step string) {
+		if step == "remove data" {
+			if _, err := s.Update(v.ID, func(v *Volume) error { v.State = Rebuilding; return nil }); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := s.Discard(v); err == nil {
+		t.Error("the new copy counts as removed")
+	}
+	if now, err := s.Get(v.ID); err != nil || now.State != Rebuilding {
+		t.Errorf("the new copy: %v, %v", now, err)
+	}
+	if left := available(t, s); left[0] != 9 {
+		t.Errorf("%d are left; expected 9", left)
+	}
+}
+
 // TestLockHeld has another process that keeps the lock, because its disk hangs. Nobody waits for
 // it without an end.
 func TestLockHeld(t *testing.T) {
