@@ -92,3 +92,18 @@ func TestKilledBesideOldCopy(t *testing.T) {
 		t.Errorf("old copy: %s; %d are left; on the disk: %v, %v", got, s.left(n), files, err)
 	}
 }
+
+// TestNodeNamedCopy moves a volume that was made on a node whose name is like the end of the ID of a copy.
+func TestNodeNamedCopy(t *testing.T) {
+	c := newCluster(t, map[string]int64{"copy": 10, "n": 10})
+	maker, n := c.start("copy"), c.start("n")
+	v := c.volume(maker)
+	for _, m := range []*Manager{n, maker} {
+		c.release(v.ID)
+		c.expect(m.Acquire(t.Context(), v.ID, c.path), codes.OK, "")
+		if c.named[v.ID] != m.Store.Node {
+			t.Errorf("the PersistentVolume names %q; expected %s", c.named[v.ID], m.Store.Node)
+		}
+		c.expect(m.Release(t.Context(), v.ID, c.path), codes.OK, "")
+	}
+}

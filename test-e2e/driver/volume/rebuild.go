@@ -59,8 +59,8 @@ func (m *Manager) copyFrom(ctx context.Context, source replica, own pool.Volume)
 	return internal(err)
 }
 
-// beside is added to the ID of a copy that is made beside an old one. No node has such a name.
-const beside = "@copy"
+// beside is added to the ID of a copy that is made beside an old one. No ID ends so: it has one @, before the name of a node.
+const beside = "@@copy"
 
 // volumeID returns the ID of the volume of a copy.
 func volumeID(v pool.Volume) string { return strings.TrimSuffix(v.ID, beside) }
