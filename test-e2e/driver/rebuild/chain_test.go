@@ -74,3 +74,25 @@ func TestChain(t *testing.T) {
 	}
 	stage("n1", codes.Aborted, "volume "+v.ID+" is on [n2], not on n1")
 }
+
+// TestKilledAfterPlace has the volume come back to n1 after n2, which had copied it, was named and killed. Only n1 has it then.
+func TestKilledAfterPlace(t *testing.T) {
+	h := newHarness(t, "n2")
+	nodes := copies(h)
+	if _, err := nodes["n1"].Store.Update("v", func(v *pool.Volume) error { v.FencedFor = "n2"; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	h.cordon("n1")
+	h.cordon("n2")
+	h.expect("unset; home n2=n2")
+	nodes["n1"].Sweep(t.Context())
+	h.uncordon("n1")
+	h.stays("unset; home n2=n2")
+	if err := nodes["n1"].Acquire(t.Context(), "v", filepath.Join(t.TempDir(), "stage")); err != nil {
+		t.Error(err)
+	}
+	h.stays("n1")
+	if v, err := nodes["n2"].Store.Get("v"); err == nil {
+		t.Errorf("the copy of n2 is %s", v.State)
+	}
+}

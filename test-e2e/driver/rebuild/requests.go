@@ -53,6 +53,9 @@ func (r *Requests) Ask(ctx context.Context, question volume.Question, v pool.Vol
 		if question == volume.Drop && r.has(pv, node) {
 			return status.Errorf(codes.FailedPrecondition, "volume %s is on %s", v.ID, node)
 		}
+		if question == volume.Show && v.FencedFor != "" && r.has(pv, v.FencedFor) {
+			return nil // That node has a complete copy, too, and only one of them stays.
+		}
 		if pv, err = r.confirm(ctx, pv); err != nil {
 			return err
 		}
