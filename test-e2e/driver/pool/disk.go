@@ -129,7 +129,10 @@ func (s *Store) removeUnknown(path string) error {
 	if _, err := os.Stat(s.copying(filepath.Base(path))); err != nil && filepath.Ext(path) != suffix {
 		return fmt.Errorf("%s is in no books of node %s, and stays; remove it if it is not needed", path, s.Node)
 	}
-	return os.RemoveAll(path)
+	if err := os.RemoveAll(path); err != nil {
+		return err
+	}
+	return s.MarkCopy(filepath.Base(path), false)
 }
 
 // MarkCopy says that a copy of a volume is being made, which may go on when the volume was deleted, or that it

@@ -45,6 +45,9 @@ func TestRemoveUnknown(t *testing.T) {
 			if _, err := os.Stat(path); (err == nil) != test.stays {
 				t.Errorf("it stays: %t, %v", !test.stays, err)
 			}
+			if _, err := os.Stat(s.copying("v")); err == nil {
+				t.Error("the mark of a copy stays")
+			}
 		})
 	}
 }
