@@ -10,7 +10,7 @@ import (
 type State string
 
 const (
-	// Creating is a volume that nobody has been told of. A restart removes it.
+	// Creating is a volume that nobody has been told of. It is removed unless the call comes again.
 	Creating State = "creating"
 	// Ready is a copy that can be served.
 	Ready State = "ready"

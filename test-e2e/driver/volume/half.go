@@ -37,8 +37,8 @@ func (m *Manager) drop(ctx context.Context, v pool.Volume, begun bool) error {
 	return err
 }
 
-// Sweep removes half copies, and old ones of other nodes, for which the call that would have
-// removed them was lost, and releases volumes that are not mounted any more. It shows which
+// Sweep removes half volumes and copies, and old ones of other nodes, for which the call that would have
+// finished or removed them was lost, and releases volumes that are not mounted any more. It shows which
 // copies this node has: it may have come back.
 func (m *Manager) Sweep(ctx context.Context) {
 	volumes, err := m.Store.Volumes()
@@ -65,7 +65,7 @@ func (m *Manager) sweep(ctx context.Context, id, volume string) error {
 	newest, newestErr := m.newest(id, own, others)
 	isHere := newestErr == nil && m.isHere(own, newest)
 	switch {
-	case own.State == pool.Rebuilding:
+	case own.State == pool.Creating || own.State == pool.Rebuilding:
 		err = m.drop(ctx, *own, false)
 	case own.State == pool.Rebuilt && newestErr == nil && !isHere:
 		return m.Store.Discard(*own)
