@@ -96,3 +96,43 @@ func TestKilledAfterPlace(t *testing.T) {
 		t.Errorf("the copy of n2 is %s", v.State)
 	}
 }
+
+// TestTakerGone has n2 go, which had copied the volume and was named, before it has served it. n1 has the volume if the Node of
+// n2 is gone. While that exists, n2 may come back and take it. It may when it is there anew, too, and then alone.
+func TestTakerGone(t *testing.T) {
+	for name, test := range map[string]struct {
+		do   func(*harness)
+		want string
+	}{
+		"cordoned":       {func(*harness) {}, "unset; home n2=n2"},
+		"out of service": {func(h *harness) { h.outOfService("n2") }, "unset; home n2=n2"},
+		"deleted":        {func(h *harness) { h.remove("n2") }, "unset; home n2=n2,n1=n1"},
+		"recreated":      {func(h *harness) { h.recreate("n2") }, "unset; home n2=n2,n1=n1"},
+	} {
+		for _, sent := range []string{"n1", "n2"} {
+			t.Run(name+", sent to "+sent, func(t *testing.T) {
+				t.Parallel()
+				h := newHarness(t, "n2")
+				nodes := copies(h)
+				if _, err := nodes["n1"].Store.Update("v", func(v *pool.Volume) error { v.FencedFor = "n2"; return nil }); err != nil {
+					t.Fatal(err)
+				}
+				h.cordon("n1")
+				h.cordon("n2")
+				h.expect("unset; home n2=n2")
+				test.do(h)
+				nodes["n1"].Sweep(t.Context())
+				h.stays(test.want)
+				h.send(sent)
+				if name == "deleted" {
+					h.recreateDeleted("n2")
+				}
+				h.patchNode(sent, `{"spec":{"unschedulable":null,"taints":null}}`)
+				nodes["n2"].Sweep(t.Context())
+				nodes["n1"].Sweep(t.Context())
+				h.ask(volume.Place, sent, codes.OK)
+				h.stays(sent)
+			})
+		}
+	}
+}

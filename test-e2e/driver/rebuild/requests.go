@@ -53,13 +53,10 @@ func (r *Requests) Ask(ctx context.Context, question volume.Question, v pool.Vol
 		if question == volume.Drop && r.has(pv, node) {
 			return status.Errorf(codes.FailedPrecondition, "volume %s is on %s", v.ID, node)
 		}
-		if question == volume.Show && v.FencedFor != "" && r.has(pv, v.FencedFor) {
-			return nil // That node has a complete copy, too, and only one of them stays.
-		}
 		if pv, err = r.confirm(ctx, pv); err != nil {
 			return err
 		}
-		return r.answer(ctx, pv, question, node)
+		return r.answer(ctx, pv, question, node, v.FencedFor)
 	})
 	if _, ok := status.FromError(err); !ok {
 		return status.Error(codes.Unavailable, err.Error())
@@ -73,7 +70,7 @@ func (r *Requests) has(pv *corev1.PersistentVolume, node string) bool {
 	return slices.Contains(r.named(pv), node) || slices.ContainsFunc(homes, func(h storagehelpers.HomeNode) bool { return h.Name == node })
 }
 
-func (r *Requests) answer(ctx context.Context, pv *corev1.PersistentVolume, question volume.Question, node string) error {
+func (r *Requests) answer(ctx context.Context, pv *corev1.PersistentVolume, question volume.Question, node, fencedFor string) error {
 	named := r.named(pv)
 	isNamed := slices.Contains(named, node)
 	switch {
@@ -87,7 +84,7 @@ func (r *Requests) answer(ctx context.Context, pv *corev1.PersistentVolume, ques
 	}
 	homes, _ := storagehelpers.HomeNodesOf(pv)
 	if question == volume.Show {
-		return r.show(ctx, pv, homes, node)
+		return r.show(ctx, pv, homes, node, fencedFor)
 	}
 	return r.request(ctx, pv, homes, question, node)
 }
@@ -121,8 +118,13 @@ func (r *Requests) request(ctx context.Context, pv *corev1.PersistentVolume, hom
 	return nil // Its pod tolerates the cordon, or the claim was sent elsewhere.
 }
 
-// show adds a node that has come back to the home nodes: it has a complete copy.
-func (r *Requests) show(ctx context.Context, pv *corev1.PersistentVolume, homes []storagehelpers.HomeNode, node string) error {
+// show adds a node that has come back to the home nodes: it has a complete copy. The node for which that is fenced may have one,
+// too, and only one of them stays. If its Node object is gone, that one only gets the volume by an affinity, which ends the list.
+func (r *Requests) show(ctx context.Context, pv *corev1.PersistentVolume, homes []storagehelpers.HomeNode, node, fencedFor string) error {
+	present, _, err := r.present(ctx, homes)
+	if err != nil || slices.Contains(present, fencedFor) {
+		return err
+	}
 	shown, err := r.homesAmong(ctx, node)
 	if err != nil || len(shown) == 0 || slices.Contains(homes, shown[0]) {
 		return err

@@ -36,7 +36,7 @@ const (
 	// Place: the node has a complete copy. May it serve it? The node affinity then names it.
 	Place Question = "place"
 	// Show: the node has a complete copy. If the volume has no node affinity, it is one of
-	// the home nodes, unless the one for which it is fenced is one.
+	// the home nodes, unless the one for which it is fenced is one whose Node object exists.
 	Show Question = "show"
 	// Drop: may the node remove its copy? FailedPrecondition if the node affinity names it, or it is a home node.
 	Drop Question = "drop"
