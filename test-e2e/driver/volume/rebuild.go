@@ -115,10 +115,14 @@ func (m *Manager) prepare(ctx context.Context, id string) (source replica, own *
 		err = m.fence(ctx, others, m.Store.Node)
 	}
 	if err == nil && own != nil && reserved.ID == id {
-		reserved, err = m.Store.Update(id, func(v *pool.Volume) error {
+		var half pool.Volume
+		half, err = m.Store.Update(id, func(v *pool.Volume) error {
 			v.State, v.Generation = pool.Rebuilding, 0
 			return nil
 		})
+		if err == nil {
+			reserved = half
+		}
 	}
 	return source, &reserved, internal(err)
 }

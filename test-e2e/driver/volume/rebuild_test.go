@@ -216,6 +216,25 @@ func TestOldCopy(t *testing.T) {
 	}
 }
 
+// TestBooksFailWhileCopied fails to write the record of a copy that is begun anew. Its room is given back.
+func TestBooksFailWhileCopied(t *testing.T) {
+	s := newSlow(t)
+	close(s.allow)
+	s.expect(s.m.copyHere(t.Context(), s.id), codes.OK, "")
+	s.update(s.n, func(v *pool.Volume) { v.Generation++ })
+	s.m.Store.Fault = func(step string) {
+		if step == "rename record rebuilding" {
+			if err := os.Remove(filepath.Join(s.root, "books/m", s.id+".json.tmp")); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	s.expect(s.m.copyHere(t.Context(), s.id), codes.Internal, "rename")
+	if got := s.data(s.m, s.id); got != "none" || s.left(s.m) != 10 || s.begun[s.id] != "" {
+		t.Errorf("the copy: %s; %d are left; begun for %q", got, s.left(s.m), s.begun[s.id])
+	}
+}
+
 // TestOffButRuns has a node that was wrongly taken for off. It leaves alone the complete copy of the node
 // that takes over.
 func TestOffButRuns(t *testing.T) {
