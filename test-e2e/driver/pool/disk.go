@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // folder returns the folder of a pool. It is not the root of the disk, so it is only there while the disk
@@ -126,7 +127,7 @@ func (s *Store) RemoveUnknown() error {
 }
 
 func (s *Store) removeUnknown(path string) error {
-	if _, err := os.Stat(s.copying(filepath.Base(path))); err != nil && filepath.Ext(path) != suffix {
+	if _, err := os.Stat(s.copying(filepath.Base(path))); err != nil && !strings.HasSuffix(path, suffix) {
 		return fmt.Errorf("%s is in no books of node %s, and stays; remove it if it is not needed", path, s.Node)
 	}
 	if err := os.RemoveAll(path); err != nil {

@@ -20,8 +20,9 @@ func TestRemoveUnknown(t *testing.T) {
 		"unknown":                 {file: "v", stays: true},
 		"copy":                    {file: "v", prepare: func(s *Store) error { return s.MarkCopy("v", true) }},
 		"copy that was completed": {file: "v", prepare: func(s *Store) error { return errors.Join(s.MarkCopy("v", true), s.MarkCopy("v", false)) }, stays: true},
-		"removed half":            {file: "v.removed"},
-		"on another disk": {file: "v.removed", prepare: func(s *Store) error {
+		"removed half":            {file: "v" + suffix},
+		"of the node x.removed":   {file: "v@x.removed", stays: true},
+		"on another disk": {file: "v" + suffix, prepare: func(s *Store) error {
 			return os.WriteFile(diskID(s.folder("a")), []byte("other"), 0o600)
 		}, stays: true},
 		"copy that was completed, and its mark not removed": {file: "v", prepare: func(s *Store) error {

@@ -98,8 +98,8 @@ func Replace(old, with Volume) error {
 	return errors.Join(os.Rename(with.Path, old.Path), SyncFolder(filepath.Dir(old.Path)))
 }
 
-// suffix is added to the name of data that is being removed.
-const suffix = ".removed"
+// suffix is added to the name of data that is being removed. No ID ends so: it has one @ before the name of a node.
+const suffix = "@@removed"
 
 // Discard removes the data of a volume, and then what the node knows of it, unless that has
 // changed since it was read. It can be repeated. What is removed half must not be taken for a

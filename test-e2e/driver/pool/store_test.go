@@ -229,7 +229,7 @@ func TestDiscardAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{v.Path, v.Path + ".removed"} {
+	for _, dir := range []string{v.Path, v.Path + suffix} {
 		if err := os.MkdirAll(filepath.Join(dir, "data"), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -149,7 +149,7 @@ func (c *cluster) fsck(when string, strict bool) {
 		for _, v := range volumes {
 			paths = append(paths, v.Path)
 			if !strict {
-				paths = append(paths, v.Path+".removed")
+				paths = append(paths, v.Path+"@@removed")
 			}
 			c.check(when, node, v, strict)
 		}
@@ -394,7 +394,7 @@ func TestDeviceTakenOver(t *testing.T) {
 	for range 2 {
 		c.expect(n.Release(t.Context(), v.ID, c.paths["n"]), codes.OK, "")
 	}
-	if files := c.losetup("--list", "--noheadings", "--output", "BACK-FILE"); slices.Contains(files, filepath.Join(v.Path+".removed", "image")) {
+	if files := c.losetup("--list", "--noheadings", "--output", "BACK-FILE"); slices.Contains(files, v.Path+"@@removed/image") {
 		t.Errorf("%v is still attached to a file that was removed", devices)
 		c.losetup(append([]string{"--detach"}, devices...)...)
 	}
