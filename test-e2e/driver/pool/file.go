@@ -87,7 +87,7 @@ func (s *Store) replace(path string, data []byte, name string) error {
 }
 
 // Replace puts the data of a copy in the place of that of an old one, which goes when the copy is discarded. It
-// does nothing if they are the same.
+// does nothing if they are the same. If the new one cannot be renamed, the old one stays.
 func Replace(old, with Volume) error {
 	if old.Path == with.Path {
 		return nil
@@ -95,7 +95,10 @@ func Replace(old, with Volume) error {
 	if err := os.Rename(old.Path, with.Path+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return errors.Join(os.Rename(with.Path, old.Path), SyncFolder(filepath.Dir(old.Path)))
+	if err := os.Rename(with.Path, old.Path); err != nil {
+		return errors.Join(err, os.Rename(with.Path+suffix, old.Path))
+	}
+	return SyncFolder(filepath.Dir(old.Path))
 }
 
 // suffix is added to the name of data that is being removed. No ID ends so: it has one @ before the name of a node.

@@ -239,6 +239,46 @@ func TestDiscardAgain(t *testing.T) {
 	}
 }
 
+// TestReplace puts a copy in the place of an old one, and discards what is left. If that fails, the old one stays.
+func TestReplace(t *testing.T) {
+	for name, test := range map[string]struct {
+		there []string
+		want  string // whose data is in the old place
+	}{
+		"both":       {[]string{"old", "new"}, "new"},
+		"no old one": {[]string{"new"}, "new"},
+		"no new one": {[]string{"old"}, "old"}, // as if it could not be renamed
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := create(t, t.TempDir(), "n", 10)
+			v := map[string]Volume{}
+			for _, id := range []string{"old", "new"} {
+				var err error
+				if v[id], err = s.Reserve(Volume{ID: id}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, id := range test.there {
+				if err := os.MkdirAll(filepath.Join(v[id].Path, id), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := Replace(v["old"], v["new"]); (err == nil) != (test.want == "new") {
+				t.Error(err)
+			}
+			if err := s.Discard(v["new"]); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Stat(filepath.Join(v["old"].Path, test.want)); err != nil {
+				t.Error(err)
+			}
+			if left, err := os.ReadDir(s.folder("a")); err != nil || len(left) != 1 {
+				t.Errorf("on the disk: %v, %v", left, err)
+			}
+		})
+	}
+}
+
 // TestDiscardReplaced has a record that a new copy takes while the data of the old one is removed. It stays.
 func TestDiscardReplaced(t *testing.T) {
 	s := create(t, t.TempDir(), "n", 10)
