@@ -154,17 +154,29 @@ func checkFiles(ctx context.Context, repo gitrepo.Repo, dir, version string) err
 	if err != nil {
 		return err
 	}
-	same := func(c Prefix, p Patch) bool { return c.Subject == p.Subject }
-	if len(commits) < len(patches) && slices.EqualFunc(commits, patches[:len(commits)], same) {
-		return run.Refuse(fmt.Sprintf("half-applied range: %s has only the first %d of %d patches", repo.Dir, len(commits), len(patches)),
-			"the whole series, or commits of your own on it", "git -C "+repo.Dir+" reset --hard "+base.ExportedRef+
-				", then make apply; to drop the last patches, remove them from "+filepath.Join(dir, ListName))
-	}
-	applied, err := alreadyApplied(ctx, repo, patches, base.ExportedRef)
-	if err != nil || applied {
+	revs, err := repo.Lines(ctx, "rev-parse", base.Ref, base.ExportedRef)
+	if err != nil {
 		return err
 	}
-	return checkPulled(ctx, repo, dir)
+	applied, err := alreadyApplied(ctx, repo, patches, base.ExportedRef)
+	if err != nil {
+		return err
+	}
+	same := func(c Prefix, p Patch) bool { return c.Subject == p.Subject }
+	half := len(commits) < len(patches) && slices.EqualFunc(commits, patches[:len(commits)], same)
+	killed := half && revs[0] == revs[1] // in the middle of [Apply]
+	if !applied && !killed {
+		if err := checkPulled(ctx, repo, dir); err != nil {
+			return err
+		}
+	}
+	if half {
+		git := "git -C " + repo.Dir + " "
+		return run.Refuse(fmt.Sprintf("half-applied range: %s has only the first %d of %d patches", repo.Dir, len(commits), len(patches)),
+			"the whole series, or commits of your own on it", git+"branch mine, "+git+"reset --hard "+base.ExportedRef+
+				", then make apply; to drop the last patches, remove them from "+filepath.Join(dir, ListName))
+	}
+	return nil
 }
 
 // checkPulled refuses patch files that are neither those that the tree was made from, nor those that its commits make.
@@ -202,7 +214,8 @@ func checkPulled(ctx context.Context, repo gitrepo.Repo, dir string) error {
 		}
 		git := "git -C " + repo.Dir + " "
 		help = git + "branch mine, " + git + "reset --hard " + exported + ", make apply, " + git + "rebase --onto HEAD " + exported +
-			" mine, " + git + "checkout -B " + base.Branch + ", " + git + "branch -d mine, make export"
+			" mine, " + git + "checkout -B " + base.Branch + ", " + git + "branch -d mine, " + git + "rebase -i " + base.Ref +
+			" to make a commit that changes a patch a fixup of it, make export"
 	}
 	return run.Refuse("patch files changed since the tree was made: "+strings.Join(others, ", "),
 		"those that it was made from: export would undo a git pull", help+"; or git checkout -- "+dir+", if they were edited by hand")

@@ -3,6 +3,7 @@ package series
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +84,49 @@ func TestExportKeepsWhatWasPulled(t *testing.T) {
 				t.Errorf("changed %q, error %v; want my patch, the list and the lock", changed, err)
 			}
 		})
+	}
+}
+
+// TestExportKeepsFixup has a patch file more, and a commit that was changed, with its subject as before.
+func TestExportKeepsFixup(t *testing.T) {
+	mine, dir := exported(t)
+	write(t, mine.Dir, "pkg/b/b.go", "package b\n\nfunc Better() {}\n")
+	git(t, mine, "commit", "--quiet", "--all", "--amend", "--no-edit")
+	theirs, pulled := exported(t)
+	commit(t, theirs, message("c: theirs", "feature"), map[string]string{"pkg/c/c.go": "package c\n"})
+	if _, err := Export(t.Context(), theirs, pulled, version); err != nil {
+		t.Fatal(err)
+	}
+	copyFiles(t, pulled, dir)
+	_, err := Export(t.Context(), mine, dir, version)
+	wantRefusal(t, err, "0003-c-theirs.patch", "branch mine", "rebase -i "+base.Ref)
+	if strings.Contains(err.Error(), "half-applied") {
+		t.Error(err)
+	}
+
+	// What it says to run: the changed commit conflicts with the one before.
+	old, err := mine.Rev(t.Context(), base.ExportedRef)
+	if err != nil {
+		t.Fatal(err)
+	}
+	git(t, mine, "branch", "mine")
+	git(t, mine, "reset", "--quiet", "--hard", old)
+	if err := apply(t, mine, dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := mine.Git(t.Context(), "rebase", "--quiet", "--onto", "HEAD", old, "mine"); err == nil || !mine.Applying() {
+		t.Fatalf("no conflict: %v", err)
+	}
+	git(t, mine, "checkout", "--quiet", "--theirs", "pkg/b/b.go")
+	git(t, mine, "add", "pkg/b/b.go")
+	git(t, mine, "rebase", "--continue")
+	git(t, mine, "checkout", "--quiet", "-B", base.Branch)
+	git(t, mine, "branch", "--quiet", "-d", "mine")
+	fixup := "sed -i -e '/theirs$/{h;d}' -e '4{s/^pick/fixup/;G}'"
+	git(t, mine, "-c", "sequence.editor="+fixup, "rebase", "--quiet", "-i", base.Ref)
+	changed, err := Export(t.Context(), mine, dir, version)
+	if err != nil || !slices.Equal(changed, []string{"0002-b-add-a-function.patch", LockName}) {
+		t.Errorf("changed %q, error %v; want my patch and the lock", changed, err)
 	}
 }
 
