@@ -162,11 +162,15 @@ func checkFiles(ctx context.Context, repo gitrepo.Repo, dir, version string) err
 	if err != nil {
 		return err
 	}
+	found, err := readPatches(dir)
+	if err != nil {
+		return err
+	}
 	same := func(c Prefix, p Patch) bool { return c.Subject == p.Subject }
 	half := len(commits) < len(patches) && slices.EqualFunc(commits, patches[:len(commits)], same)
 	killed := half && revs[0] == revs[1] // in the middle of [Apply]
-	if !applied && !killed {
-		if err := checkPulled(ctx, repo, dir); err != nil {
+	if !killed && (!applied || len(found) != len(patches)) {
+		if err := checkPulled(ctx, repo, dir, found, applied); err != nil {
 			return err
 		}
 	}
@@ -180,17 +184,13 @@ func checkFiles(ctx context.Context, repo gitrepo.Repo, dir, version string) err
 }
 
 // checkPulled refuses patch files that are neither those that the tree was made from, nor those that its commits make.
-// After a kill in [Exported.write] some are the former and some the latter.
-func checkPulled(ctx context.Context, repo gitrepo.Repo, dir string) error {
+// After a kill in [Exported.write] some are the former and some the latter. Listed is that those in the list are the former.
+func checkPulled(ctx context.Context, repo gitrepo.Repo, dir string, found map[string]string, listed bool) error {
 	was, err := patchFiles(ctx, repo, base.ExportedRef)
 	if err != nil {
 		return err
 	}
 	will, err := patchFiles(ctx, repo, "HEAD")
-	if err != nil {
-		return err
-	}
-	found, err := readPatches(dir)
 	if err != nil {
 		return err
 	}
@@ -200,8 +200,11 @@ func checkPulled(ctx context.Context, repo gitrepo.Repo, dir string) error {
 	// One that is not there is "".
 	known := func(name string) bool { return found[name] == was[name] || found[name] == will[name] }
 	others := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), known)
-	if len(others) == 0 {
+	switch {
+	case len(others) == 0:
 		return nil
+	case listed:
+		return notListed(dir, others[0])
 	}
 	if err := ensureCommitted(ctx, repo); err != nil {
 		return err

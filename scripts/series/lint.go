@@ -105,10 +105,17 @@ func listedIsPresent(dir string, names []string) error {
 	}
 	for _, f := range files {
 		if n := filepath.Base(f); !seen[n] {
-			errs = append(errs, run.Refuse(f+" is not listed", "its name in "+list, "make export, or remove the file"))
+			errs = append(errs, notListed(dir, n))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// notListed refuses a patch file that export would remove.
+func notListed(dir, name string) error {
+	path := filepath.Join(dir, name)
+	return run.Refuse(path+" is not listed", "its name in "+filepath.Join(dir, ListName),
+		"git am --3way "+path+" in the tree (make edit), unless it may go; then remove it, and make export")
 }
 
 func lintPatch(p Patch, rules Rules) []error {

@@ -157,6 +157,35 @@ func TestExportAgain(t *testing.T) {
 	}
 }
 
+// TestExportKeepsUnlistedPatches has a patch file of somebody's that neither the list nor git knows.
+func TestExportKeepsUnlistedPatches(t *testing.T) {
+	repo, dir := exported(t)
+	theirs, pulled := exported(t)
+	commit(t, theirs, message("c: theirs", "feature"), map[string]string{"pkg/c/c.go": "package c\n"})
+	if _, err := Export(t.Context(), theirs, pulled, version); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(pulled, "0003-c-theirs.patch"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	extra := filepath.Join(dir, "0003-extra.patch")
+	write(t, dir, "0003-extra.patch", string(b))
+	_, err = Export(t.Context(), repo, dir, version)
+	for _, err := range []error{err, Lint(dir, rules)} {
+		wantRefusal(t, err, extra+" is not listed", "git am --3way "+extra)
+	}
+
+	// What both say to run.
+	git(t, repo, "am", "--quiet", "--3way", extra)
+	if err := os.Remove(extra); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Export(t.Context(), repo, dir, version); err != nil || snapshot(t, dir) != snapshot(t, pulled) {
+		t.Errorf("the patch files are\n%s\nerror %v", snapshot(t, dir), err)
+	}
+}
+
 // TestExportToAnotherBase has patch files of the base that a rebase leaves, and upstream has taken the last patch.
 func TestExportToAnotherBase(t *testing.T) {
 	repo, dir := exported(t)
