@@ -25,6 +25,16 @@ func EnsureRemovable(ctx context.Context, repo gitrepo.Repo) error {
 		return run.Refuse("stashed changes in "+repo.Dir+", such as "+stashes[0], "none: they go with the repository",
 			"git -C "+repo.Dir+" stash show --patch > FILE, then stash drop")
 	}
+	// HEAD may be elsewhere.
+	unexported, err := repo.Lines(ctx, "for-each-ref", "--no-merged="+base.ExportedRef, "refs/heads/"+base.Branch)
+	if err != nil {
+		return err
+	}
+	if len(unexported) > 0 {
+		git := "git -C " + repo.Dir + " "
+		return run.Refuse("commits of the branch "+base.Branch+" in "+repo.Dir+" are not exported", "none: they go with the repository",
+			git+"checkout "+base.Branch+", then make export; or "+git+"branch --force "+base.Branch+" "+base.ExportedRef)
+	}
 	branches, err := repo.Lines(ctx, "for-each-ref", "--format=%(refname:short)", "refs/heads")
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"capacityv2.internal/scripts/base"
 	"capacityv2.internal/scripts/gitrepo"
 )
 
@@ -27,6 +28,10 @@ func TestEnsureRemovable(t *testing.T) {
 		"a work tree elsewhere": {work: func(t *testing.T, repo gitrepo.Repo) {
 			git(t, repo, "worktree", "add", "--quiet", "--detach", filepath.Join(t.TempDir(), "mine"))
 		}, refusal: "mine"},
+		"commits that HEAD does not have": {work: func(t *testing.T, repo gitrepo.Repo) {
+			commit(t, repo, "mine", map[string]string{"pkg/b/mine.go": "package b\n"})
+			git(t, repo, "checkout", "--quiet", "--detach", base.ExportedRef)
+		}, refusal: "checkout " + base.Branch},
 	} {
 		t.Run(name, func(t *testing.T) {
 			repo, _ := exported(t)
