@@ -48,12 +48,12 @@ func EnsureRemovable(ctx context.Context, repo gitrepo.Repo) error {
 	if err != nil {
 		return err
 	}
-	ours, err := filepath.EvalSymlinks(filepath.Dir(repo.Dir))
+	tree, err := filepath.EvalSymlinks(repo.Dir)
 	if err != nil {
 		return err
 	}
 	for _, line := range trees {
-		if dir, ok := strings.CutPrefix(line, "worktree "); ok && filepath.Dir(dir) != ours {
+		if dir, ok := strings.CutPrefix(line, "worktree "); ok && dir != tree && !strings.HasPrefix(dir, tree+"-") {
 			return run.Refuse("a work tree of "+repo.Dir+" in "+dir, "none that the tooling did not make: it goes with the repository",
 				"git -C "+repo.Dir+" worktree remove "+dir)
 		}

@@ -28,6 +28,9 @@ func TestEnsureRemovable(t *testing.T) {
 		"a work tree elsewhere": {work: func(t *testing.T, repo gitrepo.Repo) {
 			git(t, repo, "worktree", "add", "--quiet", "--detach", filepath.Join(t.TempDir(), "mine"))
 		}, refusal: "mine"},
+		"a work tree beside those of the tooling": {work: func(t *testing.T, repo gitrepo.Repo) {
+			git(t, repo, "worktree", "add", "--quiet", "--detach", filepath.Join(filepath.Dir(repo.Dir), "try"))
+		}, refusal: "try"},
 		"commits that HEAD does not have": {work: func(t *testing.T, repo gitrepo.Repo) {
 			commit(t, repo, "mine", map[string]string{"pkg/b/mine.go": "package b\n"})
 			git(t, repo, "checkout", "--quiet", "--detach", base.ExportedRef)

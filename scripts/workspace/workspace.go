@@ -60,7 +60,7 @@ func (w Workspace) Dist() string { return filepath.Join(w.Root, "dist") }
 func (w Workspace) Tree() string { return w.kubernetes().Tree() }
 
 // Stock is the base without the series, for tests against the stock components.
-func (w Workspace) Stock() string { return filepath.Join(w.Work, "stock") }
+func (w Workspace) Stock() string { return w.Tree() + "-stock" }
 
 // Bin holds the tools that we build (etcd, containerd, cfssl and so on).
 func (w Workspace) Bin() string { return filepath.Join(w.Work, "bin") }
