@@ -95,7 +95,11 @@ func Apply(ctx context.Context, repo gitrepo.Repo, dir string, s *run.Step) erro
 	if err := Am(ctx, repo, dir, patches); err != nil {
 		return err
 	}
-	if err := setApplied(ctx, repo, patches); err != nil {
+	head, err := repo.Rev(ctx, "HEAD")
+	if err != nil {
+		return err
+	}
+	if err := setApplied(ctx, repo, patches, head); err != nil {
 		return err
 	}
 	if err := CheckLock(ctx, repo, lock, patches); err != nil {
@@ -127,13 +131,9 @@ func alreadyApplied(ctx context.Context, repo gitrepo.Repo, patches []Patch, rev
 	return got == digest(patches)+"@"+commit, err
 }
 
-// setApplied records that HEAD is the result of the patches, and is on disk.
-func setApplied(ctx context.Context, repo gitrepo.Repo, patches []Patch) error {
-	head, err := repo.Rev(ctx, "HEAD")
-	if err != nil {
-		return err
-	}
-	return repo.GitAll(ctx, []string{"config", "--local", appliedKey, digest(patches) + "@" + head}, []string{"update-ref", base.ExportedRef, head})
+// setApplied records that a commit is the result of the patches, and is on disk.
+func setApplied(ctx context.Context, repo gitrepo.Repo, patches []Patch, commit string) error {
+	return repo.GitAll(ctx, []string{"config", "--local", appliedKey, digest(patches) + "@" + commit}, []string{"update-ref", base.ExportedRef, commit})
 }
 
 // Am resets the tree to the base and commits the patches. On failure the tree is

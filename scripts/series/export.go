@@ -134,7 +134,7 @@ func Export(ctx context.Context, repo gitrepo.Repo, dir, version string) ([]stri
 	if err != nil {
 		return nil, err
 	}
-	return changed, setApplied(ctx, repo, e.Patches)
+	return changed, setApplied(ctx, repo, e.Patches, e.Lock.AppliedCommit)
 }
 
 // checkFiles refuses to export over patch files that did not come from the tree, and from a tree in which only the
@@ -336,7 +336,7 @@ func canonical(ctx context.Context, repo gitrepo.Repo, version string) (e Export
 	if err != nil {
 		return e, err
 	}
-	if applied, err := alreadyApplied(ctx, repo, theirs.Patches, "HEAD"); err != nil || applied {
+	if applied, err := alreadyApplied(ctx, repo, theirs.Patches, theirs.Lock.AppliedCommit); err != nil || applied {
 		return theirs, err
 	}
 	again := repo.Dir + "-export"
@@ -353,5 +353,6 @@ func canonical(ctx context.Context, repo gitrepo.Repo, version string) (e Export
 		return e, run.Refuse("applying the exported patches gives other patches or another tree than the commits in "+repo.Dir, "the same",
 			"git -C "+repo.Dir+" log "+base.Ref+".. to look for odd commit messages, such as a line that starts with ---")
 	}
-	return e, repo.Git(ctx, "reset", "--quiet", "--soft", e.Lock.AppliedCommit)
+	// Unless somebody has committed meanwhile. The trees are equal.
+	return e, repo.Git(ctx, "update-ref", "HEAD", e.Lock.AppliedCommit, theirs.Lock.AppliedCommit)
 }

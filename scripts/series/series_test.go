@@ -325,6 +325,33 @@ func TestExportKeepsTheBranch(t *testing.T) {
 	}
 }
 
+// TestExportBesideACommit has a commit from another terminal before a call of git.
+func TestExportBesideACommit(t *testing.T) {
+	for name, after := range map[string]int{"before HEAD moves": 0, "before it is remembered": 1} {
+		t.Run(name, func(t *testing.T) {
+			repo, dir := exported(t)
+			commit(t, repo, message("c: new", "feature"), map[string]string{"pkg/c/c.go": "package c\n"})
+			quiet, calls, mine := repo, -1, ""
+			repo.Log = writer(func(text string) {
+				if calls >= 0 || strings.Contains(text, "update-ref HEAD ") {
+					calls++
+				}
+				if calls == after && mine == "" {
+					commit(t, quiet, message("d: mine", "feature"), map[string]string{"pkg/d/d.go": "package d\n"})
+					mine = head(t, quiet)
+				}
+			})
+			_, err := Export(t.Context(), repo, dir, version)
+			if failed := err != nil; failed != (after == 0) || mine == "" || head(t, quiet) != mine {
+				t.Errorf("error %v; HEAD is %s, want the commit %q", err, head(t, quiet), mine)
+			}
+			if quiet.Git(t.Context(), "merge-base", "--is-ancestor", mine, base.ExportedRef) == nil {
+				t.Error("the commit passes for exported")
+			}
+		})
+	}
+}
+
 // A message that does not survive the mail format is refused, and its commit kept.
 func TestExportKeepsCommitsOnFailure(t *testing.T) {
 	repo, dir := exported(t)
