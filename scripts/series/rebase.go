@@ -36,42 +36,53 @@ type Result struct {
 	Files []string
 }
 
-// rebasingKey is the patch at which a rebase stopped, in the tree's configuration, or the last one since then.
+// rebasingKey is the digest of the patches that a rebase has come through, in the tree's configuration. The last of them
+// may be in conflict.
 const rebasingKey = "capacityv2.rebasing"
 
-// Stopped reports whether a rebase stopped in the tree.
+// Stopped reports whether a rebase has come through a patch in the tree.
 func Stopped(ctx context.Context, repo gitrepo.Repo) bool {
 	return repo.Git(ctx, "config", "--local", "--get", rebasingKey) == nil
 }
 
-// Rest returns the patches after the one at which an earlier rebase stopped, which a
-// person has merged or left out since, and after those that it put there since; all of them if there was none.
-func Rest(ctx context.Context, repo gitrepo.Repo, patches []Patch) []Patch {
-	name, err := repo.Output(ctx, "config", "--local", "--get", rebasingKey)
-	for i, p := range patches {
-		if err == nil && p.Name == name {
-			return patches[i+1:]
+// rest returns the patches that an earlier rebase has not come through: all of them if there was none.
+func rest(ctx context.Context, repo gitrepo.Repo, patches []Patch) ([]Patch, error) {
+	through, err := repo.Output(ctx, "config", "--local", "--default", "", "--get", rebasingKey)
+	if err != nil || through == "" {
+		return patches, err
+	}
+	for i := range patches {
+		if digest(patches[:i+1]) == through {
+			return patches[i+1:], nil
 		}
 	}
-	return patches
+	return nil, run.Refuse("patch files changed since the rebase in "+repo.Dir+" began", "those that it began with",
+		"git stash, or git checkout of the commit before; or remove the folder, to begin again")
 }
 
 // Rebase commits the patches on what repo has at HEAD, with a 3-way
 // merge where a patch does not apply as it is. It stops at the first conflict,
-// which is left in the tree for a person, or goes on without that patch when
-// forecast is set.
+// which is left in the tree for a person, and the next call goes on after that. When
+// forecast is set, it goes on without that patch.
 func Rebase(ctx context.Context, repo gitrepo.Repo, dir string, patches []Patch, forecast bool, s *run.Step) ([]Result, error) {
 	var results []Result
-	goesOn := !forecast && Stopped(ctx, repo)
-	for _, p := range patches {
+	left := patches
+	if !forecast {
+		var err error
+		if left, err = rest(ctx, repo, patches); err != nil {
+			return nil, err
+		}
+	}
+	for i, p := range left {
 		r, err := rebaseOne(ctx, repo, filepath.Join(dir, p.Name), p)
 		if err != nil {
 			return results, err
 		}
 		results = append(results, r)
 		s.Sayf("%-16s %s%s", r.Outcome, p.Name, conflictList(r.Files))
-		if goesOn || r.Outcome == Conflict && !forecast {
-			if err := repo.Git(ctx, "config", "--local", rebasingKey, p.Name); err != nil {
+		if !forecast { // what a person does to it must be known, also after an interrupt
+			through := digest(patches[:len(patches)-len(left)+i+1])
+			if err := repo.Git(context.WithoutCancel(ctx), "config", "--local", rebasingKey, through); err != nil {
 				return results, err
 			}
 		}
@@ -105,10 +116,13 @@ func rebaseOne(ctx context.Context, repo gitrepo.Repo, path string, p Patch) (Re
 	}
 	merged := repo.Git(ctx, "apply", "--check", path) != nil
 	if err := am(ctx, repo, path, "--3way"); err != nil {
-		if ctx.Err() != nil || !repo.Applying() {
+		if !repo.Applying() {
 			return Result{}, err
 		}
-		files, e := repo.Lines(ctx, "diff", "--name-only", "--diff-filter=U")
+		files, e := repo.Lines(context.WithoutCancel(ctx), "diff", "--name-only", "--diff-filter=U")
+		if ctx.Err() != nil && len(files) == 0 {
+			return Result{}, err // git was interrupted, and nothing is to be merged
+		}
 		return Result{Patch: p, Outcome: Conflict, Files: files}, e
 	}
 	after, err := repo.Rev(ctx, "HEAD")

@@ -10,24 +10,29 @@ import (
 	"capacityv2.internal/scripts/run"
 )
 
-// rebaseOn rebases the two patches of [exported] to a base with other files.
-func rebaseOn(t *testing.T, files map[string]string, forecast bool) (gitrepo.Repo, []Result, error) {
+// newerBase returns a base with other files for the two patches of [exported].
+func newerBase(t *testing.T, files map[string]string) (repo gitrepo.Repo, dir string, patches []Patch) {
 	t.Helper()
 	old, dir := exported(t)
 	patches, err := Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	repo := newTree(t, map[string]string{"pkg/a/a.go": numbered("one"), "pkg/b/b.go": "package b\n"})
+	repo = newTree(t, map[string]string{"pkg/a/a.go": numbered("one"), "pkg/b/b.go": "package b\n"})
 	commit(t, repo, "newer base", files)
 	git(t, repo, "update-ref", base.Ref, "HEAD")
 	git(t, repo, "fetch", "--quiet", old.Dir, "+HEAD:refs/old") // the blobs for 3-way
-	var results []Result
-	err = step(t, func(ctx context.Context, s *run.Step) error {
+	return repo, dir, patches
+}
+
+// rebase puts patches on a base.
+func rebase(t *testing.T, repo gitrepo.Repo, dir string, patches []Patch, forecast bool) (results []Result, err error) {
+	t.Helper()
+	err = step(t, func(ctx context.Context, s *run.Step) (err error) {
 		results, err = Rebase(ctx, repo, dir, patches, forecast, s)
 		return err
 	})
-	return repo, results, err
+	return results, err
 }
 
 func TestRebaseOutcomes(t *testing.T) {
@@ -43,7 +48,8 @@ func TestRebaseOutcomes(t *testing.T) {
 		"conflict":             {map[string]string{"pkg/a/a.go": strings.Replace(numbered("one"), "line 20", "line 2O", 1)}, []Outcome{Conflict, Clean}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			repo, results, err := rebaseOn(t, tc.files, true)
+			repo, dir, patches := newerBase(t, tc.files)
+			results, err := rebase(t, repo, dir, patches, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +68,8 @@ func TestRebaseOutcomes(t *testing.T) {
 }
 
 func TestRebaseStopsAtAConflict(t *testing.T) {
-	repo, results, err := rebaseOn(t, map[string]string{"pkg/a/a.go": strings.Replace(numbered("one"), "line 20", "line 2O", 1)}, false)
+	repo, dir, patches := newerBase(t, map[string]string{"pkg/a/a.go": strings.Replace(numbered("one"), "line 20", "line 2O", 1)})
+	results, err := rebase(t, repo, dir, patches, false)
 	wantRefusal(t, err, "conflicts in pkg/a/a.go", "git am --continue")
 	if len(results) != 1 || !repo.Applying() {
 		t.Errorf("%d results, half-done %t: want the conflict left for a person", len(results), repo.Applying())
@@ -70,26 +77,71 @@ func TestRebaseStopsAtAConflict(t *testing.T) {
 
 	// It goes on after the person has left the patch out.
 	git(t, repo, "am", "--skip")
-	_, dir := exported(t)
-	patches, err := Read(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if !Stopped(t.Context(), repo) {
 		t.Error("it is not known that the rebase stopped")
 	}
-	rest := Rest(t.Context(), repo, patches)
-	if len(rest) != 1 || rest[0].Name != patches[1].Name {
-		t.Errorf("%d patches are left, want the second one", len(rest))
+	if rest, err := rest(t.Context(), repo, patches); err != nil || len(rest) != 1 || rest[0].Name != patches[1].Name {
+		t.Errorf("%d patches are left, want the second one; %v", len(rest), err)
 	}
 
 	// It is interrupted after that.
-	err = step(t, func(ctx context.Context, s *run.Step) error {
-		_, err := Rebase(ctx, repo, dir, rest, false, s)
-		return err
-	})
-	if rest := Rest(t.Context(), repo, patches); err != nil || len(rest) != 0 {
+	if results, err = rebase(t, repo, dir, patches, false); err != nil || len(results) != 1 {
+		t.Errorf("%d results, want that of the second patch; %v", len(results), err)
+	}
+	if rest, err := rest(t.Context(), repo, patches); err != nil || len(rest) != 0 {
 		t.Errorf("%d patches are left, want none; %v", len(rest), err)
+	}
+
+	// Somebody changes a patch that is there.
+	damage(t, dir, patches[0].Name, "Say why", "Say it")
+	if patches, err = Read(dir); err != nil {
+		t.Fatal(err)
+	}
+	_, err = rebase(t, repo, dir, patches, false)
+	wantRefusal(t, err, "changed since")
+}
+
+// TestRebaseInterrupted goes on after an interrupt: a person may have merged or added something since then.
+func TestRebaseInterrupted(t *testing.T) {
+	conflict := map[string]string{"pkg/a/a.go": strings.Replace(numbered("one"), "line 20", "line 2O", 1)}
+	for name, tc := range map[string]struct {
+		files    map[string]string
+		at       string
+		conflict bool
+	}{
+		"at a conflict":           {conflict, "Failed to merge", true},
+		"after a patch":           {map[string]string{"other": "x\n"}, "0002-", false},
+		"as the conflict is read": {conflict, "diff --name-only", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			repo, dir, patches := newerBase(t, tc.files)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			logged := repo
+			logged.Log = writer(func(text string) {
+				if strings.Contains(text, tc.at) {
+					cancel()
+				}
+			})
+			do := func(ctx context.Context, s *run.Step) error {
+				_, err := Rebase(ctx, logged, dir, patches, false, s)
+				return err
+			}
+			if err := run.NewReporter(t.Output(), "test", t.TempDir()).Run(ctx, run.Task{Name: "rebase", Do: do}); err == nil || ctx.Err() == nil {
+				t.Fatalf("error %v, context %v, want an interrupt", err, ctx.Err())
+			}
+			if repo.Applying() != tc.conflict {
+				t.Fatalf("half-done: %t, want %t", repo.Applying(), tc.conflict)
+			}
+			if tc.conflict {
+				git(t, repo, "checkout", "--quiet", "--theirs", "pkg/a/a.go")
+				git(t, repo, "add", "pkg/a/a.go")
+				git(t, repo, "am", "--continue")
+			}
+			if rest, err := rest(t.Context(), repo, patches); err != nil || len(rest) != 1 || !Stopped(t.Context(), repo) {
+				t.Errorf("stopped: %t, %d patches are left, want the second one; %v", Stopped(t.Context(), repo), len(rest), err)
+			}
+		})
 	}
 }
 

@@ -149,8 +149,7 @@ func rebasePatches(name string, p workspace.Project, dir string, forecast bool, 
 		if err != nil {
 			return err
 		}
-		repo := gitrepo.Open(dir, s.Log)
-		*results, err = series.Rebase(ctx, repo, p.Series(), series.Rest(ctx, repo, patches), forecast, s)
+		*results, err = series.Rebase(ctx, gitrepo.Open(dir, s.Log), p.Series(), patches, forecast, s)
 		s.Sayf("%s", tally(*results))
 		return err
 	}}
@@ -173,7 +172,7 @@ func (a *App) requireCommitted(ctx context.Context, p workspace.Project) error {
 	return nil
 }
 
-// rebaseTree makes the tree of another base, unless a rebase stopped in it.
+// rebaseTree makes the tree of another base, unless a rebase has come through a patch in it.
 func (a *App) rebaseTree(p workspace.Project, o base.Options, dir string, forecast bool) run.Task {
 	return run.Task{Name: "base tree " + o.Version, Do: func(ctx context.Context, s *run.Step) error {
 		if err := toolchain.RequireDisk(a.WS.Work, treeDisk); err != nil {
