@@ -17,8 +17,8 @@ import (
 const stopTime = 45 * time.Second
 
 // Down ends the cluster and takes away all that it made outside the work folder.
-// Without a cluster it says so and does nothing. The logs stay.
-func Down(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
+// Without a cluster it says so and does nothing. With an ID, it ends no other cluster. The logs stay.
+func Down(ctx context.Context, ws workspace.Workspace, id string, s *run.Step) error {
 	held, err := lock(ws)
 	if err != nil {
 		return err
@@ -30,6 +30,10 @@ func Down(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 	}
 	if st == nil {
 		s.Sayf("no cluster runs from %s", ws.Cluster())
+		return nil
+	}
+	if id != "" && st.ID != id {
+		s.Sayf("the cluster that runs from %s was started by somebody else: it is left alone", ws.Cluster())
 		return nil
 	}
 	if err := st.takeDown(ctx); err != nil {

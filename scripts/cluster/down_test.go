@@ -49,7 +49,7 @@ func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
 	}
 
 	for _, time := range []string{"first", "second"} {
-		if err := down(t, ws); err != nil {
+		if err := down(t, ws, ""); err != nil {
 			t.Fatalf("%s time: %v", time, err)
 		}
 	}
@@ -67,9 +67,10 @@ func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
 	}
 }
 
-func down(t *testing.T, ws workspace.Workspace) error {
+func down(t *testing.T, ws workspace.Workspace, id string) error {
 	t.Helper()
-	return run.NewReporter(t.Output(), "down", ws.Logs()).Run(t.Context(), run.Task{Name: "down", Do: func(ctx context.Context, s *run.Step) error { return Down(ctx, ws, s) }})
+	do := func(ctx context.Context, s *run.Step) error { return Down(ctx, ws, id, s) }
+	return run.NewReporter(t.Output(), "down", ws.Logs()).Run(t.Context(), run.Task{Name: "down", Do: do})
 }
 
 // runBeside lets control groups be all that there are.
@@ -100,7 +101,7 @@ func TestDownBesideAnotherCluster(t *testing.T) {
 		if err := st.save(); err != nil {
 			t.Fatal(err)
 		}
-		if err := down(t, ws); err != nil {
+		if err := down(t, ws, ""); err != nil {
 			t.Fatal(err)
 		}
 		if stays := machine.Exists(folder); stays != tc.stays {
@@ -119,7 +120,7 @@ func TestDownRefusesBesideUp(t *testing.T) {
 	if err := (&state{ID: "abc123", Mode: ModeFull, ws: ws}).save(); err != nil {
 		t.Fatal(err)
 	}
-	if err := down(t, ws); !run.IsRefusal(err) || !machine.Exists(statePath(ws)) {
+	if err := down(t, ws, ""); !run.IsRefusal(err) || !machine.Exists(statePath(ws)) {
 		t.Errorf("%v, want a refusal", err)
 	}
 }

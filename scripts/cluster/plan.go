@@ -19,8 +19,8 @@ const runDisk = 3
 // Plan is what [Plan.Prepare] found out and decided.
 type Plan struct {
 	Mode Mode
-	// Started is whether [Plan.Up] has started the cluster, and did not find it.
-	Started bool
+	// Started is the ID of the cluster that [Plan.Up] has started, "" if it has found one.
+	Started string
 
 	ws      workspace.Workspace
 	options *Options

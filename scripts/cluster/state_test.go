@@ -64,7 +64,7 @@ func TestUnknownModeIsRefused(t *testing.T) {
 	if err := os.WriteFile(statePath(ws), []byte(content), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := down(t, ws); !run.IsRefusal(err) || !strings.Contains(err.Error(), statePath(ws)) {
+	if err := down(t, ws, ""); !run.IsRefusal(err) || !strings.Contains(err.Error(), statePath(ws)) {
 		t.Errorf("got %v, want a refusal that names the file", err)
 	}
 	for _, path := range []string{volume, statePath(ws)} {

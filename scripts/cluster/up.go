@@ -58,7 +58,7 @@ func (p *Plan) Up(ctx context.Context, s *run.Step) error {
 	}
 	st = &state{ID: newID(), Fingerprint: fp, Mode: p.Mode, Nodes: p.nodes, Gates: p.options.Gates, Components: p.options.Components, ws: p.ws}
 	if err = p.bringUp(ctx, st, s); err == nil {
-		p.Started = true
+		p.Started = st.ID
 		return nil
 	}
 	s.Sayf("taking away what was started")

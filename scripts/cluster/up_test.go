@@ -46,7 +46,7 @@ func up(t *testing.T, p *Plan) error {
 func TestUpStarted(t *testing.T) {
 	ws, plan := fakeCluster(t)
 	t.Cleanup(func() {
-		if err := down(t, ws); err != nil {
+		if err := down(t, ws, ""); err != nil {
 			t.Error(err)
 		}
 	})
@@ -64,9 +64,31 @@ func TestUpStarted(t *testing.T) {
 			}
 		}
 		p := plan()
-		if err := up(t, p); err != nil || p.Started != step.started {
-			t.Errorf("%s: started %t, error %v, want %t", step.name, p.Started, err, step.started)
+		if err := up(t, p); err != nil || (p.Started != "") != step.started {
+			t.Errorf("%s: started %q, error %v, want one: %t", step.name, p.Started, err, step.started)
 		}
+	}
+}
+
+// TestDownEndsItsOwn: somebody ends the cluster that was started here, and starts another, before it is ended here.
+func TestDownEndsItsOwn(t *testing.T) {
+	ws, plan := fakeCluster(t)
+	p := plan()
+	if err := up(t, p); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(down(t, ws, ""), up(t, plan())); err != nil {
+		t.Fatal(err)
+	}
+	if err := down(t, ws, p.Started); err != nil {
+		t.Fatal(err)
+	}
+	st, err := StatusOf(ws)
+	if err != nil || !st.Running {
+		t.Errorf("the cluster of somebody else runs: %t, %v", st.Running, err)
+	}
+	if err := down(t, ws, ""); err != nil {
+		t.Error(err)
 	}
 }
 

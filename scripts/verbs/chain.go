@@ -75,13 +75,13 @@ func (a *App) onChain(ctx context.Context, verb string, build []run.Task, do fun
 	stock := programImage(stockProvisionerImage, provisionerProgram, a.WS.StockComponents())
 	build = append([]run.Task{a.buildStockProvisioner()}, build...)
 	started, err := a.Up(ctx, &cluster.Options{DefaultNodes: e2eNodes, Images: []node.Image{stock}}, referenceDriver, build...)
-	if started {
-		defer func() { err = errors.Join(err, a.Down(context.WithoutCancel(ctx))) }()
+	if started != "" {
+		defer func() { err = errors.Join(err, a.end(context.WithoutCancel(ctx), started)) }()
 	}
 	if err != nil {
 		return err
 	}
-	if !started { // by somebody else, meanwhile
+	if started == "" { // by somebody else, meanwhile
 		return other
 	}
 	st, err := cluster.StatusOf(a.WS)

@@ -17,8 +17,11 @@ what was built, stay too.`, "", a.Down)
 }
 
 // Down ends the local cluster.
-func (a *App) Down(ctx context.Context) error {
+func (a *App) Down(ctx context.Context) error { return a.end(ctx, "") }
+
+// end ends the cluster with an ID, or any if that is "".
+func (a *App) end(ctx context.Context, id string) error {
 	return a.do(ctx, "down", run.Task{Name: "end the cluster", Do: func(ctx context.Context, s *run.Step) error {
-		return cluster.Down(ctx, a.WS, s)
+		return cluster.Down(ctx, a.WS, id, s)
 	}})
 }

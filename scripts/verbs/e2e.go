@@ -69,8 +69,8 @@ func (a *App) E2E(ctx context.Context, o E2EOptions) (err error) {
 		return err
 	}
 	started, err := a.Up(ctx, &o.Cluster, driver, build...)
-	if started && !o.Keep {
-		defer func() { err = errors.Join(err, a.Down(context.WithoutCancel(ctx))) }()
+	if started != "" && !o.Keep {
+		defer func() { err = errors.Join(err, a.end(context.WithoutCancel(ctx), started)) }()
 	}
 	if err != nil {
 		return err

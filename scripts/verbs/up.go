@@ -40,15 +40,15 @@ func clusterFlags(c *cobra.Command, o *cluster.Options) {
 // Up applies the series, builds the components, and brings up a local cluster, with a
 // driver unless that is "". Gates that are not chosen are those of feature-gates.yaml.
 // What further does before the cluster starts may add images to the options. Who gets
-// true has to end the cluster, even beside an error; otherwise it is somebody else's.
-func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, further ...run.Task) (started bool, err error) {
+// the ID of a cluster has to end it, even beside an error; otherwise it is somebody else's.
+func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, further ...run.Task) (started string, err error) {
 	if err := checkDriver(driver); err != nil {
-		return false, err
+		return "", err
 	}
 	if options.Gates == "" {
 		list, err := a.WS.Gates()
 		if err != nil {
-			return false, err
+			return "", err
 		}
 		options.Gates = list.Enabled()
 	}
