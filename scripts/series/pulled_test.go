@@ -67,15 +67,7 @@ func TestExportKeepsWhatWasPulled(t *testing.T) {
 			}
 
 			// What it says to run.
-			old, err := mine.Rev(t.Context(), base.ExportedRef)
-			if err != nil {
-				t.Fatal(err)
-			}
-			git(t, mine, "branch", "mine")
-			git(t, mine, "reset", "--quiet", "--hard", old)
-			if err := apply(t, mine, dir); err != nil {
-				t.Fatal(err)
-			}
+			old := setAside(t, mine, dir)
 			git(t, mine, "rebase", "--quiet", "--onto", "HEAD", old, "mine")
 			git(t, mine, "checkout", "--quiet", "-B", base.Branch)
 			git(t, mine, "branch", "--quiet", "-d", "mine")
@@ -85,6 +77,22 @@ func TestExportKeepsWhatWasPulled(t *testing.T) {
 			}
 		})
 	}
+}
+
+// setAside does what a refusal says first: the commits are in the branch mine, and the tree has the patch files. It returns
+// the commit that was exported.
+func setAside(t *testing.T, repo gitrepo.Repo, dir string) (exported string) {
+	t.Helper()
+	exported, err := repo.Rev(t.Context(), base.ExportedRef)
+	if err != nil {
+		t.Fatal(err)
+	}
+	git(t, repo, "branch", "mine")
+	git(t, repo, "reset", "--quiet", "--hard", exported)
+	if err := apply(t, repo, dir); err != nil {
+		t.Fatal(err)
+	}
+	return exported
 }
 
 // TestExportKeepsFixup has a patch file more, and a commit that was changed, with its subject as before.
@@ -105,15 +113,7 @@ func TestExportKeepsFixup(t *testing.T) {
 	}
 
 	// What it says to run: the changed commit conflicts with the one before.
-	old, err := mine.Rev(t.Context(), base.ExportedRef)
-	if err != nil {
-		t.Fatal(err)
-	}
-	git(t, mine, "branch", "mine")
-	git(t, mine, "reset", "--quiet", "--hard", old)
-	if err := apply(t, mine, dir); err != nil {
-		t.Fatal(err)
-	}
+	old := setAside(t, mine, dir)
 	if err := mine.Git(t.Context(), "rebase", "--quiet", "--onto", "HEAD", old, "mine"); err == nil || !mine.Applying() {
 		t.Fatalf("no conflict: %v", err)
 	}

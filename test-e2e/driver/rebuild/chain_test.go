@@ -75,16 +75,23 @@ func TestChain(t *testing.T) {
 	stage("n1", codes.Aborted, "volume "+v.ID+" is on [n2], not on n1")
 }
 
-// TestKilledAfterPlace has the volume come back to n1 after n2, which had copied it, was named and killed. Only n1 has it then.
-func TestKilledAfterPlace(t *testing.T) {
-	h := newHarness(t, "n2")
+// placed has n2 named with a copy that it has not served yet, and n1 fenced for it. Both are drained.
+func placed(h *harness) map[string]*volume.Manager {
+	h.Helper()
 	nodes := copies(h)
 	if _, err := nodes["n1"].Store.Update("v", func(v *pool.Volume) error { v.FencedFor = "n2"; return nil }); err != nil {
-		t.Fatal(err)
+		h.Fatal(err)
 	}
 	h.cordon("n1")
 	h.cordon("n2")
 	h.expect("unset; home n2=n2")
+	return nodes
+}
+
+// TestKilledAfterPlace has the volume come back to n1 after n2, which had copied it, was named and killed. Only n1 has it then.
+func TestKilledAfterPlace(t *testing.T) {
+	h := newHarness(t, "n2")
+	nodes := placed(h)
 	nodes["n1"].Sweep(t.Context())
 	h.uncordon("n1")
 	h.stays("unset; home n2=n2")
@@ -113,13 +120,7 @@ func TestTakerGone(t *testing.T) {
 			t.Run(name+", sent to "+sent, func(t *testing.T) {
 				t.Parallel()
 				h := newHarness(t, "n2")
-				nodes := copies(h)
-				if _, err := nodes["n1"].Store.Update("v", func(v *pool.Volume) error { v.FencedFor = "n2"; return nil }); err != nil {
-					t.Fatal(err)
-				}
-				h.cordon("n1")
-				h.cordon("n2")
-				h.expect("unset; home n2=n2")
+				nodes := placed(h)
 				test.do(h)
 				nodes["n1"].Sweep(t.Context())
 				h.stays(test.want)
