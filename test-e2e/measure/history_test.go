@@ -124,17 +124,26 @@ func TestDriverLog(t *testing.T) {
 	}
 	defer connection.Close()
 	client := csi.NewControllerClient(connection)
+	create := func(name string) (*csi.CreateVolumeResponse, error) {
+		return client.CreateVolume(ctx, &csi.CreateVolumeRequest{
+			Name: name, CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 20},
+			VolumeCapabilities: []*csi.VolumeCapability{{
+				AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+				AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+			}},
+		}, grpc.WaitForReady(true))
+	}
+	// Two fill the smaller pool, and two are in the other one at once. Whether more meet there is up to the machine.
+	for i := range 4 {
+		if _, err := create(fmt.Sprintf("pvc-first-%d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var calls sync.WaitGroup
 	for i := range 8 {
 		calls.Go(func() {
 			for round := range 5 {
-				created, err := client.CreateVolume(ctx, &csi.CreateVolumeRequest{
-					Name: fmt.Sprintf("pvc-%d-%d", i, round), CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 20},
-					VolumeCapabilities: []*csi.VolumeCapability{{
-						AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
-						AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
-					}},
-				}, grpc.WaitForReady(true))
+				created, err := create(fmt.Sprintf("pvc-%d-%d", i, round))
 				if status.Code(err) == codes.ResourceExhausted {
 					continue
 				}
@@ -159,8 +168,8 @@ func TestDriverLog(t *testing.T) {
 			t.Errorf("%v from %v to %v took effect at %v, want a moment between them", o, o.Call, o.Return, o.At)
 		}
 	}
-	if kinds[history.Start] != 1 || kinds[history.Create] != 40 || kinds[history.Delete] == 0 {
-		t.Errorf("got %v, want one start, all 40 volumes and their deletions", kinds)
+	if kinds[history.Start] != 1 || kinds[history.Create] != 44 || kinds[history.Delete] == 0 {
+		t.Errorf("got %v, want one start, all 44 volumes and their deletions", kinds)
 	}
 	history.Expect(t, "driver", read, history.Rules{Refusals: len(read)})
 
