@@ -50,7 +50,7 @@ help: ## List the verbs
 	@echo "  AGAINST=DIR         release-verify: dist/ of another checkout to compare with"
 	@echo "  FORCE=1             clean, send: even over work of yours"
 	@echo
-	@echo "go -C scripts run . VERB --help says more; that of up names the environment variables of a cluster."
+	@echo "GOWORK=off go -C scripts run . VERB --help says more; that of up names the environment variables of a cluster."
 
 ##@ Use
 up: ## The main job: apply, build the custom release, bring up a local cluster with the features on
