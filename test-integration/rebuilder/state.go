@@ -43,6 +43,10 @@ func stateOf(pv *corev1.PersistentVolume) state {
 	return s
 }
 
+// IsConfirmed tells whether the driver has read the claim again since it has set the node affinity. Until then it may
+// take the affinity away.
+func IsConfirmed(pv *corev1.PersistentVolume) bool { return stateOf(pv).copies == nil }
+
 // write changes the state with one PATCH, unless somebody has changed the volume since it
 // was read. The API server needs the feature gate MutablePVNodeAffinity.
 func (d *Driver) write(ctx context.Context, pv *corev1.PersistentVolume, s state) error {

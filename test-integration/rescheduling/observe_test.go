@@ -158,6 +158,9 @@ func placeIs(c *clustertest.Cluster, claim, want string) error {
 			nodes = append(nodes, term.MatchExpressions[0].Values...)
 		}
 		got = fmt.Sprintf("usable on %q", nodes)
+		if !rebuilder.IsConfirmed(volume) {
+			got += ", unless the claim was sent elsewhere"
+		}
 	}
 	if known == (volume.Spec.NodeAffinity != nil) || got != want {
 		return fmt.Errorf("the volume of claim %s is %s (home nodes: %t), want %s", claim, got, known, want)
