@@ -20,8 +20,8 @@ func releaseCommand(a *App) *cobra.Command {
 	var signKey, proxyBase string
 	c := verb("release", "Pack dist/: tarballs, source, series, SBOM, provenance, sums and their signature", `
 Two releases of the same commit and the same base image of kube-proxy, if any, are equal, byte for byte,
-whoever signs them. The key is one of
-minisign's; its password, if it has one, is in the environment variable `+release.PasswordVariable+`.
+whoever signs them. The key is one of minisign's; its password, if it has one, is in the environment
+variable `+release.PasswordVariable+`.
 
 kube-proxy needs the programs iptables and nft. With the tarball of an image that has them (from
 "docker save", such as upstream's image of kube-proxy), the release has an image of kube-proxy too.`,
