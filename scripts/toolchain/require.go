@@ -118,7 +118,7 @@ func RequireDisk(dir string, gib uint64) error {
 	}
 	if free := st.Bavail * uint64(st.Bsize) >> 30; free < gib {
 		return run.Refuse(fmt.Sprintf("%d GiB free at %s", free, dir), fmt.Sprintf("%d GiB or more", gib),
-			"make clean, go clean -cache, or move the checkout")
+			"make clean, go clean -cache, or move the checkout or GOCACHE to another disk")
 	}
 	return nil
 }

@@ -20,10 +20,10 @@ import (
 )
 
 // treeDisk and buildDisk are the GiB that a verb needs: the tree with its
-// history, and the build cache of all components.
+// history, and Go's cache of all components.
 const (
 	treeDisk  = 2
-	buildDisk = 12
+	buildDisk = 8
 )
 
 // App runs verbs on one checkout of this repository.

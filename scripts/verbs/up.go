@@ -2,11 +2,13 @@ package verbs
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/cluster"
+	"capacityv2.internal/scripts/machine"
 	"capacityv2.internal/scripts/release"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/toolchain"
@@ -55,7 +57,10 @@ func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, f
 	plan := cluster.NewPlan(a.WS, options)
 	// What would fail at the end is said before the long build.
 	tasks := []run.Task{{Name: "what the cluster needs of the machine", Do: func(ctx context.Context, s *run.Step) error {
-		if err := plan.Prepare(ctx, s); err != nil || driver == "" {
+		if err := plan.Prepare(ctx, s); err != nil {
+			return err
+		}
+		if err := a.requireBuildDisk(ctx, plan.Components(), buildDisk); err != nil || driver == "" {
 			return err
 		}
 		if err := checkDriverMode(plan.Mode); err != nil {
@@ -71,7 +76,7 @@ func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, f
 			a.each("base tree", workspace.Kubernetes, a.ensureBase), a.each("apply the series", workspace.Kubernetes, a.ensureSeries)}
 	}
 	tasks = slices.Concat(tasks, trees, []run.Task{{Name: "build the components", Do: func(ctx context.Context, s *run.Step) error {
-		return a.buildComponents(ctx, s, plan.Components())
+		return release.BuildComponents(ctx, a.WS, workspace.Kubernetes, s.Log, a.WS.Components(), plan.Components()...)
 	}}})
 	if driver != "" {
 		tasks = append(tasks, run.Task{Name: "build the driver and its provisioner", Do: a.buildDriver})
@@ -93,9 +98,15 @@ func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, f
 	return plan.Started, err
 }
 
-func (a *App) buildComponents(ctx context.Context, s *run.Step, names []string) error {
-	if err := toolchain.RequireDisk(a.WS.Work, buildDisk); err != nil {
+// requireBuildDisk looks for gib GiB in Go's cache. Once all programs were built, a change needs little.
+func (a *App) requireBuildDisk(ctx context.Context, programs []string, gib uint64) error {
+	isMissing := func(program string) bool { return !machine.Exists(filepath.Join(a.WS.Components(), program)) }
+	if !slices.ContainsFunc(programs, isMissing) {
+		return nil
+	}
+	cache, err := toolchain.GoValue(ctx, "GOCACHE")
+	if err != nil {
 		return err
 	}
-	return release.BuildComponents(ctx, a.WS, workspace.Kubernetes, s.Log, a.WS.Components(), names...)
+	return toolchain.RequireDisk(cache, gib)
 }

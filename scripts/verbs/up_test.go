@@ -1,0 +1,37 @@
+package verbs
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"capacityv2.internal/scripts/run"
+	"capacityv2.internal/scripts/workspace"
+)
+
+// TestRequireBuildDisk checks that a full disk does not keep programs from running that were built before.
+func TestRequireBuildDisk(t *testing.T) {
+	const tooMuch = 1 << 40
+	cache := filepath.Join(t.TempDir(), "cache")
+	t.Setenv("GOCACHE", cache)
+	a := &App{WS: workspace.Workspace{Work: t.TempDir()}}
+	if err := os.MkdirAll(a.WS.Components(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	programs := []string{"kube-apiserver", "kube-scheduler"}
+	if err := a.requireBuildDisk(t.Context(), programs, 0); err != nil {
+		t.Error(err)
+	}
+	for _, program := range programs {
+		if err := a.requireBuildDisk(t.Context(), programs, tooMuch); !run.IsRefusal(err) || !strings.Contains(err.Error(), filepath.Dir(cache)) {
+			t.Errorf("without %s: got %v, want a refusal that names Go's cache", program, err)
+		}
+		if err := os.WriteFile(filepath.Join(a.WS.Components(), program), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.requireBuildDisk(t.Context(), programs, tooMuch); err != nil {
+		t.Error(err)
+	}
+}
