@@ -90,7 +90,11 @@ func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, f
 	}})
 	if driver != "" {
 		tasks = append(tasks, run.Task{Name: "install the driver", Do: func(ctx context.Context, s *run.Step) error {
-			s.AtEnd("the reference driver runs; docs/examples/reference.yaml says what to try with it\n")
+			s.AtEnd("The reference driver runs. Try also:\n" +
+				"  kubectl apply -f docs/examples/reference.yaml\n" +
+				"  kubectl wait --for=condition=Ready pod/writer\n" +
+				"  kubectl get csistoragecapacities --all-namespaces --output wide\n" +
+				"README.md says how to move the volume to another node.\n")
 			return a.installDriver(ctx, s)
 		}})
 	}
