@@ -133,9 +133,11 @@ func (a *App) buildProvisioner() run.Task {
 
 // buildDriver builds the programs of the images.
 func (a *App) buildDriver(ctx context.Context, s *run.Step) error {
+	s.Sayf("external-provisioner")
 	if err := a.buildProvisioner().Do(ctx, s); err != nil {
 		return err
 	}
+	s.Sayf("reference driver")
 	return toolchain.Build(ctx, a.endToEndTests(), a.WS.Components(), s.Log, "./driver/cmd/"+driverProgram)
 }
 
