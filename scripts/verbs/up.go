@@ -92,7 +92,7 @@ func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, f
 		tasks = append(tasks, run.Task{Name: "install the driver", Do: func(ctx context.Context, s *run.Step) error {
 			s.AtEnd("The reference driver runs. Try also:\n" +
 				"  kubectl apply -f docs/examples/reference.yaml\n" +
-				"  kubectl wait --for=condition=Ready pod/writer\n" +
+				"  kubectl wait --for=condition=Ready --timeout=3m pod/writer\n" +
 				"  kubectl get csistoragecapacities --all-namespaces --output wide\n" +
 				"README.md says how to move the volume to another node.\n")
 			return a.installDriver(ctx, s)
@@ -102,7 +102,8 @@ func (a *App) Up(ctx context.Context, options *cluster.Options, driver string, f
 	return plan.Started, err
 }
 
-// requireBuildDisk looks for gib GiB in Go's cache. Once all programs were built, a change needs little.
+// requireBuildDisk requires gib GiB on the disk of Go's build cache. Once all programs were built, a change needs
+// little, unless the cache was emptied.
 func (a *App) requireBuildDisk(ctx context.Context, programs []string, gib uint64) error {
 	isMissing := func(program string) bool { return !machine.Exists(filepath.Join(a.WS.Components(), program)) }
 	if !slices.ContainsFunc(programs, isMissing) {
