@@ -12,36 +12,54 @@ import (
 	"k8s.io/component-helpers/storage/capacity"
 )
 
+const nodeLabel = "topology.example.com/node"
+
+// TestReports: a volume is confirmed by the object of its class and node, up to the version in
+// which it was seen first, and by no other.
 func TestReports(t *testing.T) {
 	tl := &Timeline{old: sets.New[types.UID](), refused: sets.New[types.UID]()}
 	tl.reports.restart()
-	volume := func(uid, namespace string) *corev1.PersistentVolume {
-		return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{UID: types.UID("pv-" + uid)}, Spec: corev1.PersistentVolumeSpec{
-			ClaimRef: &corev1.ObjectReference{Namespace: namespace, UID: types.UID(uid)}}}
+	volume := func(uid types.UID, version, namespace string) *corev1.PersistentVolume {
+		return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{UID: uid, ResourceVersion: version}, Spec: corev1.PersistentVolumeSpec{
+			StorageClassName: "class", ClaimRef: &corev1.ObjectReference{Namespace: namespace},
+			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: nodeLabel, Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}}}}},
+		}}
 	}
-	report := func(version string, claims ...types.UID) *storagev1.CSIStorageCapacity {
-		object := &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{UID: "o", ResourceVersion: version}, Capacity: new(resource.MustParse("1Gi"))}
-		if err := capacity.Confirm(object, claims); err != nil {
-			t.Fatal(err)
+	report := func(class, node, version, reflected string) {
+		object := &storagev1.CSIStorageCapacity{
+			ObjectMeta:       metav1.ObjectMeta{UID: types.UID(class + "/" + node), ResourceVersion: version},
+			StorageClassName: class, NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{nodeLabel: node}}, Capacity: new(resource.MustParse("1Gi")),
 		}
-		return object
+		if reflected != "" {
+			capacity.SetReflectedVolumes(object, reflected)
+		}
+		tl.report(object)
 	}
-	for _, pv := range []*corev1.PersistentVolume{volume("a", "ns"), volume("b", "ns"), volume("c", "other"), volume("a", "ns")} {
-		tl.volume(pv, "ns")
+	expect := func(writes float64, volumes int, confirmed bool) {
+		t.Helper()
+		got, seconds := tl.reports.evaluate()
+		if got != writes || tl.Volumes() != volumes || (seconds >= 0) != confirmed || seconds > 60 {
+			t.Errorf("%v writes for each of %d volumes, confirmed after %v s, want %v for %d, confirmed: %t", got, tl.Volumes(), seconds, writes, volumes, confirmed)
+		}
 	}
-	tl.report(report("1"))
-	tl.report(report("1")) // not a write
-	tl.report(report("2", "a"))
-	tl.report(report("3", "a", "elsewhere"))
-	if writes, listed := tl.reports.evaluate(); writes != 1.5 || listed < 0 || listed > 60 {
-		t.Errorf("%v writes for each volume, listed after %v s, want 1.5, and a few seconds", writes, listed)
-	}
+	tl.volume(volume("1", "10", "ns"), "ns")
+	tl.volume(volume("2", "12", "ns"), "ns")
+	tl.volume(volume("3", "9", "other"), "ns")
+	tl.volume(volume("1", "99", "ns"), "ns") // not new
+	report("class", "a", "100", "")
+	report("class", "a", "100", "99") // not a write
+	report("class", "a", "101", "9")
+	report("class", "b", "102", "99")
+	report("other", "a", "103", "99")
+	expect(2, 2, false)
+	report("class", "a", "104", "10")
+	expect(2.5, 2, true)
 	tl.reports.restart()
-	tl.volume(volume("b", "ns"), "ns")
-	tl.report(report("3", "b"))
-	if writes, listed := tl.reports.evaluate(); writes != 0 || listed != -1 || tl.Volumes() != 0 {
-		t.Errorf("after a restart, %v writes, listed after %v s, %d volumes, want 0, -1, 0", writes, listed, tl.Volumes())
-	}
+	tl.volume(volume("2", "12", "ns"), "ns") // not new
+	expect(0, 0, false)
+	tl.volume(volume("4", "10", "ns"), "ns") // seen after its report
+	expect(0, 1, true)
 }
 
 func TestRefused(t *testing.T) {

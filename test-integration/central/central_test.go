@@ -102,7 +102,7 @@ func run(b *testing.B, v variant) result {
 	c := clustertest.StartWith(ktesting.Init(b), clustertest.Options{GateOff: v.policy == "", Policy: v.policy})
 	d := createDriver(c, nodes, places*volumeSize<<30)
 	startProvisioner(c, d, v, c.RESTConfig())
-	record := startRecord(c)
+	record := startRecord(c, d)
 	record.waitForAll(c)
 	record.restart()
 	before := d.Calls()

@@ -113,7 +113,7 @@ func TestWatchTraffic(t *testing.T) {
 
 // BenchmarkWatchTraffic creates volumes on many nodes, and on one node.
 func BenchmarkWatchTraffic(b *testing.B) {
-	const nodes, volumes = 100, 300 // more on one node than a confirmation can list
+	const nodes, volumes = 100, 300
 	var table strings.Builder
 	for _, v := range publishers {
 		v.qps = 200

@@ -229,7 +229,7 @@ func (g *guide) createStuckClass() {
 	}, metav1.CreateOptions{})
 	g.ExpectNoError(err, "create the class")
 	_, err = g.Client().StorageV1().CSIStorageCapacities(g.Namespace).Create(g, &storagev1.CSIStorageCapacity{
-		ObjectMeta:       metav1.ObjectMeta{Name: stuck, Annotations: map[string]string{capacity.ConfirmationAnnotation: "{"}},
+		ObjectMeta:       metav1.ObjectMeta{Name: stuck, Annotations: map[string]string{capacity.AnnReflectsVolumes: "{"}},
 		StorageClassName: stuck, NodeTopology: &metav1.LabelSelector{}, Capacity: resource.NewQuantity(1<<40, resource.BinarySI),
 	}, metav1.CreateOptions{})
 	g.ExpectNoError(err, "create the object")

@@ -75,10 +75,10 @@ type Config struct {
 	// with bursts of five. The free space is known before a write waits for its
 	// turn. external-provisioner has 1 by default.
 	WritesPerSecond float64
-	// Confirming says in an annotation which volumes the numbers include, as a patched
-	// external-provisioner does. Then each volume gets published, whether or not the
-	// numbers have changed. A driver without it leaves the annotation of another one
-	// as it is.
+	// Confirming says in an annotation up to which resourceVersion of PersistentVolumes the
+	// numbers include all volumes, as a patched external-provisioner does. Then each volume
+	// gets published when it is written, whether or not the numbers have changed. A driver
+	// without it leaves the annotation of another one as it is.
 	Confirming bool
 	// VolumeDelay is the time between the creation of a volume and that of its
 	// PersistentVolume. The new free space may be published in between, as with

@@ -48,9 +48,6 @@ func (d *Driver) BeginCopy(handle, node string, bytes int64) bool {
 func (d *Driver) EndCopy(handle, node string) {
 	segment := d.segmentNamed(node)
 	if d.storage[segment].complete(types.UID(handle)) && !d.config.SilentRebuild {
-		for _, o := range d.objectsOf(segment) {
-			d.confirmer.remember(o, types.UID(handle))
-		}
 		d.changed(segment)
 	}
 }
@@ -66,9 +63,4 @@ func (d *Driver) RemoveCopy(handle, node string) {
 // segmentNamed returns the segment of a node that has its own, or -1.
 func (d *Driver) segmentNamed(node string) int {
 	return slices.IndexFunc(d.config.Segments, func(segment Segment) bool { return segment.Labels[corev1.LabelHostname] == node })
-}
-
-// segmentWith returns the first segment in which the volume of a claim is, or -1.
-func (d *Driver) segmentWith(claim types.UID) int {
-	return slices.IndexFunc(d.storage, func(s *storage) bool { return s.has(claim) })
 }

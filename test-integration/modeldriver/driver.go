@@ -39,7 +39,6 @@ type Driver struct {
 	client  kubernetes.Interface
 	claims  corelisters.PersistentVolumeClaimLister
 	nodes   corelisters.NodeLister
-	volumes corelisters.PersistentVolumeLister // of a driver that confirms
 	classes map[string]bool
 	storage []*storage
 
@@ -50,7 +49,6 @@ type Driver struct {
 	published, older map[object]*storagev1.CSIStorageCapacity
 	// limiter is for writes of the objects. It may be nil.
 	limiter    *rate.Limiter
-	confirmer  *confirmer
 	confirming atomic.Bool
 
 	copying copying
@@ -73,7 +71,6 @@ func Start(ctx context.Context, client kubernetes.Interface, config Config) (*Dr
 		unpublished:   newQueue[object](config.Name + "-capacities"),
 		published:     map[object]*storagev1.CSIStorageCapacity{},
 		older:         map[object]*storagev1.CSIStorageCapacity{},
-		confirmer:     newConfirmer(),
 		copying:       copying{refused: map[types.UID]string{}},
 	}
 	d.confirming.Store(config.Confirming)
@@ -151,10 +148,7 @@ func (d *Driver) Publish() {
 
 // Confirm turns the confirmation of published numbers on or off, as if another
 // version of external-provisioner had taken over.
-func (d *Driver) Confirm(on bool) {
-	d.confirmer.restart()
-	d.confirming.Store(on)
-}
+func (d *Driver) Confirm(on bool) { d.confirming.Store(on) }
 
 // install creates the objects of the driver.
 func (d *Driver) install(ctx context.Context) error {
@@ -228,9 +222,12 @@ func (d *Driver) run(ctx context.Context) error {
 		return err
 	}
 	if d.config.Confirming {
-		volumes := factory.Core().V1().PersistentVolumes()
-		volumes.Informer()
-		d.volumes = volumes.Lister()
+		_, err := factory.Core().V1().PersistentVolumes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: d.volumeWritten, UpdateFunc: func(_, obj any) { d.volumeWritten(obj) },
+		})
+		if err != nil {
+			return err
+		}
 	}
 	factory.StartWithContext(ctx)
 	factory.WaitForCacheSyncWithContext(ctx)

@@ -12,9 +12,11 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/fake"
+	clientgotesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/storage/capacity"
 )
 
@@ -37,6 +39,13 @@ func start(t *testing.T, config Config, pools ...int64) *fixture {
 func startWith(t *testing.T, client *fake.Clientset, config Config) *fixture {
 	t.Helper()
 	config.Name = "driver"
+	version := 1
+	client.PrependReactor("create", "persistentvolumes", func(action clientgotesting.Action) (bool, runtime.Object, error) {
+		// As an API server does. The list of the client has the same versions, and begins with 1.
+		version++
+		action.(clientgotesting.CreateAction).GetObject().(*corev1.PersistentVolume).ResourceVersion = fmt.Sprint(version)
+		return false, nil, nil
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	driver, err := Start(ctx, client, config)
 	if err != nil {
@@ -85,30 +94,50 @@ func (f *fixture) object() *storagev1.CSIStorageCapacity {
 	return object
 }
 
-// expectReport waits for these pools, in GiB, in the object, and for these claims in
-// a valid confirmation. No claims are for an object that must not have any.
-func (f *fixture) expectReport(pools []int64, claims ...types.UID) {
+// expectReport waits for these pools, in GiB, in the object.
+func (f *fixture) expectReport(pools ...int64) {
+	f.Helper()
+	f.eventually(func() error { return f.reports("", pools...) })
+}
+
+// expectConfirmed waits for these pools in the object, with a valid confirmation of all
+// volumes up to that of a claim, or of none so far.
+func (f *fixture) expectConfirmed(claim string, pools ...int64) {
 	f.Helper()
 	f.eventually(func() error {
-		object := f.object()
-		var got []int64
-		for _, pool := range object.AvailableCapacities {
-			got = append(got, pool.Value()>>30)
+		version := "1"
+		if claim != "" {
+			volume, err := f.client.CoreV1().PersistentVolumes().Get(f.Context(), volumeName(types.UID(claim)), metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			version = volume.ResourceVersion
 		}
-		confirmation, err := capacity.ConfirmationOf(object)
-		if err != nil {
-			return err
-		}
-		var listed []types.UID
-		if confirmation != nil {
-			listed = confirmation.Claims
-		}
-		slices.Sort(listed)
-		if !slices.Equal(got, pools) || !slices.Equal(listed, claims) {
-			return fmt.Errorf("published are %v with the claims %v, want %v with %v", got, listed, pools, claims)
-		}
-		return nil
+		return f.reports(version, pools...)
 	})
+}
+
+// reports returns an error if the object has other pools, or confirms volumes up to another
+// version. An empty one is for an object that must not confirm any.
+func (f *fixture) reports(version string, pools ...int64) error {
+	f.Helper()
+	object := f.object()
+	var got []int64
+	for _, pool := range object.AvailableCapacities {
+		got = append(got, pool.Value()>>30)
+	}
+	reflected, err := capacity.ReflectedVolumes(object)
+	if err == nil && (!slices.Equal(got, pools) || reflected != version) {
+		err = fmt.Errorf("published are %v with volumes up to %q, want %v up to %q", got, reflected, pools, version)
+	}
+	return err
+}
+
+func (f *fixture) provisioned(want int) error {
+	if n := f.driver.Provisioned(); n != want {
+		return fmt.Errorf("%d volumes, want %d", n, want)
+	}
+	return nil
 }
 
 // writes returns how often the object was updated.
@@ -136,13 +165,8 @@ func TestPools(t *testing.T) {
 			f := start(t, tc.config, 100, 60)
 			f.claim("a", "10Gi")
 			f.claim("b", "10Gi")
-			f.eventually(func() error {
-				if n := f.driver.Provisioned(); n != 2 {
-					return fmt.Errorf("%d volumes, want 2", n)
-				}
-				return nil
-			})
-			f.expectReport(tc.want)
+			f.eventually(func() error { return f.provisioned(2) })
+			f.expectReport(tc.want...)
 			volume, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), volumeName("a"), metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
@@ -160,21 +184,16 @@ func TestWritesPerSecond(t *testing.T) {
 	f := start(t, Config{WritesPerSecond: 1}, 100)
 	for i := range writeBurst {
 		f.claim(fmt.Sprintf("claim-%d", i), "1Gi")
-		f.expectReport([]int64{int64(99 - i)})
+		f.expectReport(int64(99 - i))
 	}
 	begin := time.Now()
 	f.claim("sixth", "1Gi")
-	f.eventually(func() error {
-		if f.driver.Provisioned() < 6 {
-			return errors.New("no sixth volume")
-		}
-		return nil
-	})
+	f.eventually(func() error { return f.provisioned(6) })
 	time.Sleep(100 * time.Millisecond) // the write waits
 	f.claim("seventh", "1Gi")
 	f.claim("eighth", "1Gi")
-	f.expectReport([]int64{94})
-	f.expectReport([]int64{92})
+	f.expectReport(94)
+	f.expectReport(92)
 	if took := time.Since(begin); took < time.Second {
 		t.Errorf("two more writes took %v, want more than a second", took)
 	}
@@ -190,18 +209,18 @@ func TestNoNews(t *testing.T) {
 		t.Run(fmt.Sprintf("confirming=%t", confirming), func(t *testing.T) {
 			f := start(t, Config{RefreshDelay: 300 * time.Millisecond, Confirming: confirming}, 100)
 			f.claim("a", "10Gi")
-			listed := []types.UID(nil)
+			expect := f.expectReport
 			if confirming {
-				listed = append(listed, "a")
+				expect = func(pools ...int64) { f.expectConfirmed("a", pools...) }
 			}
-			f.expectReport([]int64{90}, listed...)
+			expect(90)
 			writes := f.writes()
 			if err := f.client.CoreV1().PersistentVolumeClaims("default").Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			f.claim("b", "10Gi")
 			if confirming {
-				f.expectReport([]int64{90}, "a", "b")
+				f.expectConfirmed("b", 90)
 				return
 			}
 			time.Sleep(time.Second)
@@ -212,36 +231,70 @@ func TestNoNews(t *testing.T) {
 	}
 }
 
-// TestConfirmation: a list goes on after a restart, becomes invalid when an older
-// version takes over, and valid again.
+// TestConfirmation: what is confirmed goes on, becomes invalid when an older version takes
+// over, and valid again.
 func TestConfirmation(t *testing.T) {
 	f := start(t, Config{Confirming: true}, 100)
-	f.expectReport([]int64{100})
+	f.expectConfirmed("", 100)
 	f.claim("a", "10Gi")
-	f.expectReport([]int64{90}, "a")
-	f.driver.Confirm(true)
+	f.expectConfirmed("a", 90)
 	f.claim("b", "10Gi")
-	f.expectReport([]int64{80}, "a", "b")
+	f.expectConfirmed("b", 80)
 
 	f.driver.Confirm(false)
 	f.claim("c", "10Gi")
 	f.eventually(func() error {
-		if _, err := capacity.ConfirmationOf(f.object()); !errors.Is(err, capacity.ErrOutdated) {
+		if _, err := capacity.ReflectedVolumes(f.object()); !errors.Is(err, capacity.ErrOutdated) {
 			return fmt.Errorf("got %v, want an outdated confirmation", err)
 		}
 		return nil
 	})
 	f.driver.Confirm(true)
-	f.claim("d", "10Gi")
-	// An API server would have dated c, which would be listed as a young volume.
-	f.expectReport([]int64{60}, "a", "b", "d")
+	f.driver.Publish()
+	f.expectConfirmed("c", 70)
+}
+
+// TestConfirmedBefore: a volume that is created after the numbers were taken is in none of
+// what they confirm. A volume of another class is of no interest.
+func TestConfirmedBefore(t *testing.T) {
+	f := start(t, Config{Confirming: true, WritesPerSecond: 1, RefreshDelay: time.Hour}, 100)
+	for f.driver.limiter.Allow() { // the next write waits
+	}
+	f.claim("a", "10Gi")
+	f.eventually(func() error { return f.provisioned(1) })
+	f.driver.Publish()
+	f.eventually(func() error {
+		if f.driver.limiter.Tokens() >= 0 {
+			return errors.New("no write waits")
+		}
+		return nil
+	})
+	f.claim("b", "10Gi")
+	f.eventually(func() error { return f.provisioned(2) })
+	f.expectConfirmed("a", 90)
+
+	f.driver.Publish()
+	f.expectConfirmed("b", 80)
+	writes := f.writes()
+	if _, err := f.client.CoreV1().PersistentVolumes().Create(t.Context(), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "other"},
+		Spec: corev1.PersistentVolumeSpec{StorageClassName: "other", ClaimRef: &corev1.ObjectReference{UID: "b"}}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.driver.Publish()
+	f.claim("c", "10Gi")
+	f.eventually(func() error { return f.provisioned(3) })
+	f.driver.Publish()
+	f.expectConfirmed("c", 70)
+	if n := f.writes() - writes; n != 1 {
+		t.Errorf("%d writes, want one", n)
+	}
 }
 
 // TestRecreated: the object of the same name is another one.
 func TestRecreated(t *testing.T) {
 	f := start(t, Config{Faults: func() Fault { return Recreated }}, 100)
 	f.claim("a", "10Gi")
-	f.expectReport([]int64{90})
+	f.expectReport(90)
 	if n := f.writes(); n != 0 {
 		t.Errorf("%d updates, want none", n)
 	}
@@ -251,23 +304,18 @@ func TestRecreated(t *testing.T) {
 func TestVolumeDelay(t *testing.T) {
 	f := start(t, Config{VolumeDelay: time.Second, Confirming: true}, 100)
 	f.claim("a", "10Gi")
-	f.expectReport([]int64{90}, "a")
+	f.expectConfirmed("", 90)
 	if n := f.driver.Provisioned(); n != 0 {
 		t.Errorf("%d PersistentVolumes, want none so far", n)
 	}
-	f.eventually(func() error {
-		if n := f.driver.Provisioned(); n != 1 {
-			return fmt.Errorf("%d PersistentVolumes, want 1", n)
-		}
-		return nil
-	})
+	f.expectConfirmed("a", 90)
 }
 
 // TestFailure: a volume for which there is no room is counted, and takes none.
 func TestFailure(t *testing.T) {
 	f := start(t, Config{}, 100)
 	f.claim("a", "60Gi")
-	f.expectReport([]int64{40})
+	f.expectReport(40)
 	f.claim("b", "60Gi")
 	f.eventually(func() error {
 		if n := f.driver.Failed(); n != 1 {
@@ -275,7 +323,7 @@ func TestFailure(t *testing.T) {
 		}
 		return nil
 	})
-	f.expectReport([]int64{40})
+	f.expectReport(40)
 }
 
 // TestApart: a volume of one class changes nothing of another one.

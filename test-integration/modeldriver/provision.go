@@ -50,7 +50,6 @@ func (d *Driver) provision(ctx context.Context, key string) error {
 		d.failed.Add(1)
 		return nil
 	}
-	d.confirmer.remember(object{class: storagehelpers.GetPersistentVolumeClaimClass(claim), segment: segment}, claim.UID)
 	if d.config.VolumeDelay > 0 {
 		d.changed(segment)
 		select {
@@ -134,7 +133,7 @@ func (d *Driver) createVolume(ctx context.Context, claim *corev1.PersistentVolum
 	switch {
 	case err == nil:
 		d.provisioned.Add(1)
-		if d.config.VolumeDelay == 0 {
+		if d.config.VolumeDelay == 0 && !d.confirming.Load() { // that waits for the volume's event
 			d.changed(segment)
 		}
 	case !apierrors.IsAlreadyExists(err):

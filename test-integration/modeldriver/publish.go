@@ -7,11 +7,11 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-helpers/storage/capacity"
 )
@@ -36,14 +36,19 @@ func (d *Driver) publishAll(ctx context.Context) error {
 	for segment := range d.storage {
 		objects = append(objects, d.objectsOf(segment)...)
 	}
+	var resourceVersion string
+	if d.confirming.Load() {
+		var err error
+		if resourceVersion, _, err = d.volumesNow(ctx); err != nil {
+			return err
+		}
+	}
 	created := make([]*storagev1.CSIStorageCapacity, len(objects))
 	errs := make([]error, len(objects))
 	workqueue.ParallelizeUntil(ctx, workers, len(objects), func(i int) {
 		want := d.capacity(objects[i])
-		if d.confirming.Load() {
-			if errs[i] = capacity.Confirm(want, nil); errs[i] != nil {
-				return
-			}
+		if resourceVersion != "" {
+			capacity.SetReflectedVolumes(want, resourceVersion)
 		}
 		if d.config.Create != nil {
 			created[i] = want
@@ -68,11 +73,16 @@ func (d *Driver) publish(ctx context.Context, o object) error {
 	again := o.again
 	o.again = false
 	previous, confirming := d.published[o], d.confirming.Load()
-	// Before the numbers: what comes in between is in them, and not in the list.
-	var claims []types.UID
-	var news, more bool
+	// Before the numbers: a volume that comes in between is in them, and not confirmed.
+	var resourceVersion string
+	confirmed := true
 	if confirming {
-		claims, news, more = d.confirmer.next(o, confirmationIn(previous), d.volumesOf(o))
+		var volumes []corev1.PersistentVolume
+		var err error
+		if resourceVersion, volumes, err = d.volumesNow(ctx); err != nil {
+			return err
+		}
+		confirmed = d.reflectsAll(o, previous, volumes)
 	}
 	want := d.capacity(o)
 	want.Annotations = maps.Clone(previous.Annotations)
@@ -80,13 +90,11 @@ func (d *Driver) publish(ctx context.Context, o object) error {
 	switch {
 	case again:
 		copyReport(want, previous)
-	case sameNumbers(previous, want) && !news:
+	case sameNumbers(previous, want) && confirmed:
 		return nil
 	default:
 		if confirming {
-			if err := capacity.Confirm(want, claims); err != nil {
-				return err
-			}
+			capacity.SetReflectedVolumes(want, resourceVersion)
 		}
 		if fault = d.suffer(o, want); fault == Dropped {
 			return nil
@@ -106,12 +114,6 @@ func (d *Driver) publish(ctx context.Context, o object) error {
 		updated.AvailableCapacities = want.AvailableCapacities
 	}
 	d.older[o], d.published[o] = previous, updated
-	if confirming {
-		d.confirmer.written(o, confirmationIn(updated).Claims)
-		if more {
-			d.unpublished.Add(o)
-		}
-	}
 	return nil
 }
 
@@ -155,9 +157,9 @@ func sameNumbers(a, b *storagev1.CSIStorageCapacity) bool {
 // copyReport copies the numbers and what confirms them.
 func copyReport(to, from *storagev1.CSIStorageCapacity) {
 	to.Capacity, to.MaximumVolumeSize, to.AvailableCapacities = from.Capacity, from.MaximumVolumeSize, from.AvailableCapacities
-	delete(to.Annotations, capacity.ConfirmationAnnotation)
-	if value, ok := from.Annotations[capacity.ConfirmationAnnotation]; ok {
-		metav1.SetMetaDataAnnotation(&to.ObjectMeta, capacity.ConfirmationAnnotation, value)
+	delete(to.Annotations, capacity.AnnReflectsVolumes)
+	if value, ok := from.Annotations[capacity.AnnReflectsVolumes]; ok {
+		metav1.SetMetaDataAnnotation(&to.ObjectMeta, capacity.AnnReflectsVolumes, value)
 	}
 }
 

@@ -121,7 +121,7 @@ func testOlderProvisionerTakesOver(t *testing.T, options clustertest.Options) {
 
 // TestOlderProvisionerRepeatsNumbers: an older provisioner takes over while a volume is created and another one
 // is deleted. It writes nothing, because the numbers stay as they were, so the confirmation stays valid and does
-// not list the new volume. That is believed for ten timeouts, but not for ever.
+// not reflect the new volume. That is believed for a while, but not for ever.
 func TestOlderProvisionerRepeatsNumbers(t *testing.T) {
 	clustertest.ForEachPolicy(t, testOlderProvisionerRepeatsNumbers)
 }

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/component-helpers/storage/capacity"
 
 	"capacityv2.internal/test-integration/apiservertest"
@@ -194,20 +195,21 @@ func (w *world) observeConfirmation(class, node string, bytes int64, claims ...s
 		if object.Capacity == nil || object.Capacity.Value() != bytes {
 			return fmt.Errorf("node %s has the capacity %v, want %d", node, object.Capacity, bytes)
 		}
-		confirmation, err := capacity.ConfirmationOf(&object)
+		reflected, err := capacity.ReflectedVolumes(&object)
 		switch {
 		case errors.Is(err, capacity.ErrOutdated):
 			result = ignored
 			return nil
 		case err != nil:
 			return err
-		case confirmation == nil:
+		case reflected == "":
 			result = none
 			return nil
 		}
 		for _, claim := range claims {
-			if uid := w.users.Claim(claim).UID; !slices.Contains(confirmation.Claims, uid) {
-				return fmt.Errorf("node %s confirms %v, want %s among them", node, confirmation.Claims, uid)
+			written := w.users.Volume(claim).ResourceVersion
+			if order, err := resourceversion.CompareResourceVersion(written, reflected); err != nil || order > 0 {
+				return fmt.Errorf("node %s confirms volumes up to %s, want that of claim %s, %s (%v)", node, reflected, claim, written, err)
 			}
 		}
 		result = valid

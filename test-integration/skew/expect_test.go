@@ -4,7 +4,7 @@ package skew
 type outcome struct {
 	// published is what the scheduler reads of the pools of a node, in CSIStorageCapacity.
 	published string
-	// confirmation is about the annotation that lists the volumes that the numbers include.
+	// confirmation is about the annotation that says which volumes the numbers include.
 	confirmation string
 	// together, apart, many and large are pods with new volumes, see cell.
 	together, apart, many, large string
@@ -44,13 +44,9 @@ func expect(s set) outcome {
 			o.published = pools
 		}
 	}
-	// The annotation needs no field. It repeats the numbers, and is ignored by a scheduler that does not
-	// see all of them.
+	// The annotation needs no field. It repeats the sum, which all of them show.
 	if s.provisioner == on {
 		o.confirmation = valid
-		if s.writer == on && s.reader == stock {
-			o.confirmation = ignored
-		}
 	}
 	if s.scheduler == on {
 		// Without a list, all volumes together are compared with the sum.

@@ -10,7 +10,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/storage/capacity"
 
 	"capacityv2.internal/test-integration/clustertest"
@@ -138,33 +137,29 @@ func (s *stored) readFields(w *world, want step) (quietFields, writtenFields fie
 		return notThere, notThere
 	}
 	read := func(name string, want fields) fields {
-		capacity, err := w.users.Client().StorageV1().CSIStorageCapacities(w.driver.Namespace()).Get(w.users, name, metav1.GetOptions{})
+		object, err := w.users.Client().StorageV1().CSIStorageCapacities(w.driver.Namespace()).Get(w.users, name, metav1.GetOptions{})
 		w.users.ExpectNoError(err, "get CSIStorageCapacity")
 		driver, err := w.users.Client().StorageV1().CSIDrivers().Get(w.users, name, metav1.GetOptions{})
 		w.users.ExpectNoError(err, "get CSIDriver")
-		got := fields{listOf(capacity), rebuildingOf(driver)}
+		got := fields{listOf(object), rebuildingOf(driver)}
 		if got != want {
 			w.users.Errorf("%s has the list %q and volumeRebuilding %q, want %q and %q", name, got.list, got.rebuilding, want.list, want.rebuilding)
 		}
-		if capacity.Annotations[confirmationOf] != confirmed.Annotations[confirmationOf] {
-			w.users.Errorf("%s has the annotations %q, want %q", name, capacity.Annotations, confirmed.Annotations)
+		if !maps.Equal(object.Annotations, confirmed.Annotations) {
+			w.users.Errorf("%s has the annotations %q, want %q", name, object.Annotations, confirmed.Annotations)
 		}
 		return got
 	}
 	return read(quiet, want.quiet), read(written, want.written)
 }
 
-const confirmationOf = capacity.ConfirmationAnnotation
-
-// confirmed has a list, and confirms a volume.
+// confirmed has a list, and confirms volumes.
 var confirmed = func() *storagev1.CSIStorageCapacity {
 	object := &storagev1.CSIStorageCapacity{
 		StorageClassName: quiet, Capacity: new(resource.MustParse("12Gi")), MaximumVolumeSize: new(resource.MustParse("7Gi")),
 		AvailableCapacities: []resource.Quantity{resource.MustParse("7Gi"), resource.MustParse("5Gi")},
 	}
-	if err := capacity.Confirm(object, []types.UID{"c0ffee00-3f1d-4d1c-8b11-0d2a3c4b5e6f"}); err != nil {
-		panic(err)
-	}
+	capacity.SetReflectedVolumes(object, "5925")
 	return object
 }()
 
