@@ -1,0 +1,194 @@
+package publishing
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/component-helpers/storage/capacity"
+	"k8s.io/component-helpers/storage/volume"
+	"k8s.io/kubernetes/test/utils/ktesting"
+
+	"capacityv2.internal/test-integration/apiservertest"
+)
+
+func TestMain(m *testing.M) { apiservertest.Main(m) }
+
+const (
+	namespace   = "publishing"
+	topologyKey = "publishing.example.com/node"
+	timeout     = 30 * time.Second
+)
+
+// cluster has one node, with one driver and class of the same name.
+type cluster struct {
+	ktesting.TContext
+	*apiservertest.Server
+	driver *driver
+}
+
+func start(t *testing.T) *cluster {
+	tCtx := ktesting.Init(t)
+	c := &cluster{TContext: tCtx, Server: apiservertest.StartGateOn(tCtx, apiservertest.NewStorage()), driver: &driver{name: "publishing.example.com"}}
+	_, err := c.Client.CoreV1().Namespaces().Create(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	c.ExpectNoError(err)
+	_, err = c.Client.CoreV1().Nodes().Create(c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{topologyKey: "node"}}}, metav1.CreateOptions{})
+	c.ExpectNoError(err)
+	_, err = c.Client.StorageV1().CSINodes().Create(c, &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: storagev1.CSINodeSpec{
+		Drivers: []storagev1.CSINodeDriver{{Name: c.driver.name, NodeID: "node", TopologyKeys: []string{topologyKey}}},
+	}}, metav1.CreateOptions{})
+	c.ExpectNoError(err)
+	_, err = c.Client.StorageV1().StorageClasses().Create(c, &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: c.driver.name, VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
+	}, metav1.CreateOptions{})
+	c.ExpectNoError(err)
+	return c
+}
+
+// owner is a ReplicaSet of the Deployment with the provisioner.
+func owner(name string) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name, UID: types.UID(name), Controller: new(true)}
+}
+
+// createPod creates that of the provisioner, and returns its environment.
+func (c *cluster) createPod() (env []string) {
+	_, err := c.Client.CoreV1().Pods(namespace).Create(c, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "provisioner", OwnerReferences: []metav1.OwnerReference{owner("current")}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "provisioner", Image: "none"}}, AutomountServiceAccountToken: new(false)},
+	}, metav1.CreateOptions{})
+	c.ExpectNoError(err)
+	return []string{"NAMESPACE=" + namespace, "POD_NAME=provisioner"}
+}
+
+// createObject creates what an earlier provisioner has published.
+func (c *cluster) createObject(modify func(object *storagev1.CSIStorageCapacity)) {
+	object := &storagev1.CSIStorageCapacity{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "csisc-", Labels: map[string]string{
+			"csi.storage.k8s.io/drivername": c.driver.name, "csi.storage.k8s.io/managed-by": "external-provisioner",
+		}},
+		StorageClassName: "class",
+		NodeTopology:     &metav1.LabelSelector{MatchLabels: map[string]string{topologyKey: "node"}},
+		Capacity:         resource.NewQuantity(100, resource.BinarySI),
+	}
+	modify(object)
+	_, err := c.Client.StorageV1().CSIStorageCapacities(namespace).Create(c, object, metav1.CreateOptions{})
+	c.ExpectNoError(err)
+}
+
+// expect waits until there is one object, which is as it has to be.
+func (c *cluster) expect(check func(object *storagev1.CSIStorageCapacity) error) {
+	c.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(c, 100*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
+		objects, err := c.Client.StorageV1().CSIStorageCapacities(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		if last = fmt.Errorf("%d objects", len(objects.Items)); len(objects.Items) == 1 {
+			last = check(&objects.Items[0])
+		}
+		return last == nil, nil
+	})
+	if err != nil {
+		c.Fatalf("%v, last: %v", err, last)
+	}
+}
+
+// hasNumber checks the only number and the only owner.
+func hasNumber(bytes int64) func(object *storagev1.CSIStorageCapacity) error {
+	return func(object *storagev1.CSIStorageCapacity) error {
+		if object.Capacity == nil || object.Capacity.Value() != bytes {
+			return fmt.Errorf("capacity is %v, want %d", object.Capacity, bytes)
+		}
+		if len(object.OwnerReferences) != 1 || object.OwnerReferences[0].Name != "current" {
+			return fmt.Errorf("owners are %v", object.OwnerReferences)
+		}
+		return nil
+	}
+}
+
+// TestUpdateExisting checks that what a provisioner finds can be updated, and goes on to be.
+func TestUpdateExisting(t *testing.T) {
+	for name, tc := range map[string]struct {
+		modify         func(object *storagev1.CSIStorageCapacity)
+		reported, want int64
+	}{
+		"owned by the former ReplicaSet": {
+			modify: func(object *storagev1.CSIStorageCapacity) {
+				object.OwnerReferences = []metav1.OwnerReference{owner("former")}
+			},
+			reported: 50, want: 50,
+		},
+		"without capacity": {
+			modify:   func(object *storagev1.CSIStorageCapacity) { object.Capacity = nil },
+			reported: 50, want: 50,
+		},
+		"of a driver that has promised too much": {
+			modify:   func(object *storagev1.CSIStorageCapacity) {},
+			reported: -50, want: 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t)
+			c.createObject(tc.modify)
+			c.driver.bytes.Store(tc.reported)
+			c.driver.start(c.TContext, c.Server, c.createPod())
+			c.expect(hasNumber(tc.want))
+			c.driver.bytes.Store(70)
+			c.expect(hasNumber(70))
+		})
+	}
+}
+
+// TestConfirmation checks that an object says that it includes a volume although no number changes, in each version of
+// its PersistentVolume while that is new.
+func TestConfirmation(t *testing.T) {
+	c := start(t)
+	c.driver.bytes.Store(100)
+	c.driver.start(c.TContext, c.Server, c.createPod(), "--capacity-confirmation")
+	c.expect(hasNumber(100))
+
+	claim, err := c.Client.CoreV1().PersistentVolumeClaims(namespace).Create(c, &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "claim", Annotations: map[string]string{volume.AnnSelectedNode: "node"}},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: new("class"), VolumeName: "volume", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}, metav1.CreateOptions{})
+	c.ExpectNoError(err)
+	pv, err := c.Client.CoreV1().PersistentVolumes().Create(c, &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "volume"},
+		Spec: corev1.PersistentVolumeSpec{
+			StorageClassName: "class", AccessModes: claim.Spec.AccessModes, Capacity: claim.Spec.Resources.Requests,
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: c.driver.name, VolumeHandle: "volume"}},
+			ClaimRef:               &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: namespace, Name: claim.Name, UID: claim.UID},
+			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: topologyKey, Operator: corev1.NodeSelectorOpIn, Values: []string{"node"}}},
+			}}}},
+		},
+	}, metav1.CreateOptions{})
+	c.ExpectNoError(err)
+	reflects := func(object *storagev1.CSIStorageCapacity) error {
+		version, err := capacity.ReflectedVolumes(object)
+		if err != nil {
+			return err
+		}
+		if len(version) < len(pv.ResourceVersion) || len(version) == len(pv.ResourceVersion) && version < pv.ResourceVersion {
+			return fmt.Errorf("reflects volumes up to %q, want %s", version, pv.ResourceVersion)
+		}
+		return nil
+	}
+	c.expect(reflects)
+	pv.Labels = map[string]string{"bound": "now"}
+	pv, err = c.Client.CoreV1().PersistentVolumes().Update(c, pv, metav1.UpdateOptions{})
+	c.ExpectNoError(err)
+	c.expect(reflects)
+	c.expect(hasNumber(100))
+}
