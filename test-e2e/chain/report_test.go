@@ -63,7 +63,7 @@ if nothing else is said. The driver has one storage class. A figure is the media
 - *lost*: pods that did not find their data after they were moved.
 - *writes*, *calls*: how often capacity was written, and GetCapacity called, for each new
   volume.
-- *confirmed*: seconds from a new PersistentVolume to the report that lists its claim, the
+- *confirmed*: seconds from a new PersistentVolume to the report that reflects it, the
   median of all volumes.
 
 `

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"testing"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -50,12 +49,12 @@ func TestMonitoring(t *testing.T) {
 	s.waitFor("csistoragecapacities_desired_goal 1")
 	s.scrape()
 
-	// A volume that is shown and confirmed, and a pod without room.
+	// A volume that is shown, and a pod without room.
 	c.CreatePod(clustertest.Pod{Name: "one", Class: class, Sizes: []string{"50Gi"}})
 	c.ExpectNode("one", node)
 	c.CreatePod(clustertest.Pod{Name: "large", Class: class, Sizes: []string{"500Gi"}})
 	c.ExpectNoRoom("large", 1)
-	s.waitFor("csistoragecapacity_confirmed_volumes_total 1", `reservation_resets_total{reason="refresh"}`)
+	s.waitFor(`reservation_resets_total{reason="refresh"}`)
 
 	g.createStuckClass()
 	pod := clustertest.Pod{Name: "stuck", Class: stuck, Sizes: []string{"10Gi"}}
@@ -65,8 +64,7 @@ func TestMonitoring(t *testing.T) {
 
 	c.DeletePod(pod)
 	g.requestTooMuch()
-	g.deleteUnconfirmed()
-	s.waitFor(`reason="expired",storage_class="stuck"`, `csistoragecapacity_unconfirmed_volumes_total{reason="deleted"} 1`, `grpc_status_code="ResourceExhausted"`)
+	s.waitFor(`reason="expired",storage_class="stuck"`, `grpc_status_code="ResourceExhausted"`)
 	c.CreatePod(clustertest.Pod{Name: "stuck-again", Class: stuck, Sizes: []string{"10Gi"}})
 	s.waitFor(`in_flight_bytes{storage_class="stuck"}`)
 	s.scrape()
@@ -80,7 +78,7 @@ func TestMonitoring(t *testing.T) {
 		{"rules.yaml", "scheduler_volume_released_volumes", "scheduler_volume_released_volume", "rule VolumesReleased: no component has scheduler_volume_released_volume"},
 		{"rules.yaml", `reason="expired"`, `reason="late"`, "no component has"},
 		{"rules.yaml", "max by (driver)", "max (driver)", "parse"},
-		{"dashboard.json", "sum by (reason) (rate(csistoragecapacity_unconfirmed", "sum by (cause) (rate(csistoragecapacity_unconfirmed", "has no label cause"},
+		{"dashboard.json", "sum by (reason) (rate(scheduler_volume_binding_capacity_confirmations", "sum by (cause) (rate(scheduler_volume_binding_capacity_confirmations", "has no label cause"},
 		{"dashboard.json", "{{driver}} released", "{{name}} released", "has no label name, which the legend names"},
 		{"rules_test.yaml", "eval_time: 26m", "eval_time: 25m", "alert StorageCapacityReservationOld after 25m"},
 	} {
@@ -247,24 +245,4 @@ func (g *guide) requestTooMuch() {
 		},
 	}, metav1.CreateOptions{})
 	g.ExpectNoError(err, "create claim")
-}
-
-// deleteUnconfirmed creates and deletes a volume while the provisioner may not write capacity.
-func (g *guide) deleteUnconfirmed() {
-	g.Helper()
-	g.ExpectNoError(g.Client().RbacV1().RoleBindings(g.daemonSet.Namespace).Delete(g, g.daemonSet.Name, metav1.DeleteOptions{}), "delete the RoleBinding")
-	user := "system:serviceaccount:" + g.daemonSet.Namespace + ":" + g.daemonSet.Spec.Template.Spec.ServiceAccountName
-	g.Eventually(func(ctx context.Context) error {
-		review, err := g.Client().AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: g.daemonSet.Namespace, Verb: "update", Group: storagev1.GroupName, Resource: "csistoragecapacities"},
-		}}, metav1.CreateOptions{})
-		if err == nil && review.Status.Allowed {
-			err = errors.New("the provisioner may still write capacity")
-		}
-		return err
-	})
-	pod := clustertest.Pod{Name: "unconfirmed", Class: class, Sizes: []string{"20Gi"}}
-	g.CreatePod(pod)
-	g.ExpectNode(pod.Name, node)
-	g.DeletePod(pod)
 }
