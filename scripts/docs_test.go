@@ -1,9 +1,7 @@
 package main
 
 import (
-	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -87,41 +85,6 @@ func TestComplaints(t *testing.T) {
 	for _, m := range regexp.MustCompile("`((?:CSIStorageCapacity [a-z]|Test)[^`]*)`").FindAllStringSubmatch(string(page), -1) {
 		if !known[m[1]] {
 			t.Errorf("the page names %q, which fails without the series in no fails-without.yaml: correct one of them", m[1])
-		}
-	}
-}
-
-// TestDefects checks that each test that docs/defects.md names is there, in our tests or in the patches, and that
-// somewhere a row has the name that stands behind a colon.
-func TestDefects(t *testing.T) {
-	page, err := os.ReadFile("../docs/defects.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var tests strings.Builder
-	for _, folder := range []string{".", "../test-e2e", "../test-integration", "../patches"} {
-		err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, "_test.go") && !strings.HasSuffix(path, ".patch") {
-				return err
-			}
-			content, err := os.ReadFile(path)
-			tests.Write(content)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	named := regexp.MustCompile("`(Test\\w+)(?:: ([^`]+))?`").FindAllStringSubmatch(string(page), -1)
-	if len(named) < 100 {
-		t.Errorf("the page names %d tests, want those of all defects", len(named))
-	}
-	for _, m := range named {
-		if m[1] != "TestX" && !strings.Contains(tests.String(), "func "+m[1]+"(") {
-			t.Errorf("the page names %s, which is no test: correct it", m[1])
-		}
-		if m[1] != "TestX" && m[2] != "" && !strings.Contains(tests.String(), `"`+m[2]+`"`) {
-			t.Errorf("the page names %q of %s, which is no row: correct it", m[2], m[1])
 		}
 	}
 }
