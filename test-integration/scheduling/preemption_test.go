@@ -2,9 +2,7 @@ package scheduling
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -94,7 +92,7 @@ func TestReservationSparesVictims(t *testing.T) {
 func testReservationSparesVictims(t *testing.T, options clustertest.Options) {
 	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(1)
-	driver := c.StartDriver(unpublished([]int64{100, 100}))
+	driver := c.StartDriver(unpublished([]int64{100, 120}))
 	createPriorityClasses(c, map[string]int32{"low": 1, "high": 100})
 
 	c.CreatePod(clustertest.Pod{Name: "victim", With: withPriority("low", withCPU("600"))})
@@ -102,7 +100,7 @@ func testReservationSparesVictims(t *testing.T, options clustertest.Options) {
 	c.CreatePod(clustertest.Pod{Name: "owner", Class: class, Sizes: []string{"60Gi"}})
 	c.ExpectNode("owner", "node-1")
 
-	c.CreatePod(clustertest.Pod{Name: "preemptor", Class: class, Sizes: []string{"60Gi"}, With: withPriority("high", withCPU("600"))})
+	c.CreatePod(clustertest.Pod{Name: "preemptor", Class: class, Sizes: []string{"110Gi"}, With: withPriority("high", withCPU("600"))})
 	c.ExpectReason("preemptor", 1, "Insufficient cpu")
 	// The attempt to preempt was before the condition was written.
 	expectStaysSpared(c, "victim")
@@ -116,7 +114,7 @@ func startNomination(t *testing.T, options clustertest.Options) (*clustertest.Cl
 	t.Helper()
 	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(2)
-	driver := c.StartDriver(unpublished([]int64{100, 100}, []int64{100, 100}))
+	driver := c.StartDriver(unpublished([]int64{100, 120}, []int64{100, 120}))
 	createPriorityClasses(c, map[string]int32{"low": 1, "middle": 10, "high": 100})
 
 	// The affinity of pods is checked after volumes, so the reservation is the
@@ -129,7 +127,7 @@ func startNomination(t *testing.T, options clustertest.Options) (*clustertest.Cl
 		})})
 		c.ExpectNode(victim, node)
 	}
-	c.CreatePod(clustertest.Pod{Name: "preemptor", Class: class, Sizes: []string{"60Gi"}, With: withPriority("high", func(pod *st.PodWrapper) {
+	c.CreatePod(clustertest.Pod{Name: "preemptor", Class: class, Sizes: []string{"110Gi"}, With: withPriority("high", func(pod *st.PodWrapper) {
 		pod.PodAntiAffinityIn(role, clustertest.NodeLabel, []string{"victim"}, st.PodAntiAffinityWithRequiredReq)
 	})})
 	waitForPreempted(c, "victim-on-node-1")
@@ -172,7 +170,7 @@ func TestPreemptionAfterReservation(t *testing.T) {
 func testPreemptionAfterReservation(t *testing.T, options clustertest.Options) {
 	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(1)
-	driver := c.StartDriver(unpublished([]int64{100, 100}))
+	driver := c.StartDriver(unpublished([]int64{100, 120}))
 	createPriorityClasses(c, map[string]int32{"low": 1, "high": 100})
 
 	victim := clustertest.Pod{Name: "victim", With: withPriority("low", withCPU("600"))}
@@ -180,7 +178,7 @@ func testPreemptionAfterReservation(t *testing.T, options clustertest.Options) {
 	c.ExpectNode("victim", "node-1")
 	c.CreatePod(clustertest.Pod{Name: "owner", Class: class, Sizes: []string{"60Gi"}})
 	c.ExpectNode("owner", "node-1")
-	c.CreatePod(clustertest.Pod{Name: "preemptor", Class: class, Sizes: []string{"60Gi"}, With: withPriority("high", withCPU("600"))})
+	c.CreatePod(clustertest.Pod{Name: "preemptor", Class: class, Sizes: []string{"110Gi"}, With: withPriority("high", withCPU("600"))})
 	c.ExpectReason("preemptor", 1, "Insufficient cpu")
 	expectStaysSpared(c, "victim")
 
@@ -191,77 +189,29 @@ func testPreemptionAfterReservation(t *testing.T, options clustertest.Options) {
 	expectNoFailures(c, driver)
 }
 
-// TestVictimEndsWhileReserved: nothing but the reservation keeps the pod from its
-// nominated node. It waits for the refresh; it does not preempt on another node.
-func TestVictimEndsWhileReserved(t *testing.T) {
-	clustertest.ForEachPolicy(t, testVictimEndsWhileReserved)
+// TestPreemptionBesideReservation: a node that lacks nothing but capacity that is reserved does not keep a pod from preempting on
+// another one, and nobody has to go for it.
+func TestPreemptionBesideReservation(t *testing.T) {
+	clustertest.ForEachPolicy(t, testPreemptionBesideReservation)
 }
 
-func testVictimEndsWhileReserved(t *testing.T, options clustertest.Options) {
-	c, driver := startNomination(t, options)
-	c.DeletePod(clustertest.Pod{Name: "victim-on-node-1"})
-	c.Eventually(func(ctx context.Context) error {
-		pod, err := c.Client().CoreV1().Pods(c.Namespace).Get(ctx, "preemptor", metav1.GetOptions{})
-		if err == nil && strings.Contains(pod.Status.Conditions[0].Message, "terminating pod") {
-			err = errors.New("the scheduler has not tried the pod since the victim ended")
-		}
-		return err
-	})
-	expectSpared(c, "victim-on-node-2")
-
-	driver.Publish()
-	c.ExpectNode("preemptor", "node-1")
-	expectSpared(c, "victim-on-node-2")
-	expectNoFailures(c, driver)
-}
-
-// TestPreemptionWaits: a node lacks nothing but capacity that is reserved, which is
-// a matter of a second. No pod has to go on another node for that, for a pod or for
-// a group of them.
-func TestPreemptionWaits(t *testing.T) {
-	for _, group := range []bool{false, true} {
-		t.Run(fmt.Sprintf("group=%t", group), func(t *testing.T) {
-			clustertest.ForEachPolicyInTurn(t, func(t *testing.T, options clustertest.Options) {
-				testPreemptionWaits(t, options, group)
-			})
-		})
-	}
-}
-
-func testPreemptionWaits(t *testing.T, options clustertest.Options, group bool) {
-	options.ServerFlags = gangFlags
+func testPreemptionBesideReservation(t *testing.T, options clustertest.Options) {
 	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(2)
-	driver := c.StartDriver(unpublished([]int64{100, 100, 100}, []int64{100, 100, 100}))
+	driver := c.StartDriver(unpublished([]int64{100}, []int64{100}))
 	createPriorityClasses(c, map[string]int32{"low": 1, "high": 100})
-	c.CreatePod(clustertest.Pod{Name: "victim", NodeSelector: clustertest.OnNode("node-2"), With: withPriority("low", withCPU("600"))})
-	c.ExpectNode("victim", "node-2")
+	for _, node := range []string{"node-1", "node-2"} {
+		c.CreatePod(clustertest.Pod{Name: "victim-on-" + node, NodeSelector: clustertest.OnNode(node), With: withPriority("low", withCPU("600"))})
+		c.ExpectNode("victim-on-"+node, node)
+	}
 	c.CreatePod(clustertest.Pod{Name: "owner", Class: class, Sizes: []string{"60Gi"}, NodeSelector: clustertest.OnNode("node-1")})
 	c.ExpectNode("owner", "node-1")
 
-	names := []string{"preemptor"}
-	if group {
-		names = append(names, "mate")
-		podGroup := st.MakePodGroup().Name("group").MinCount(2).Obj()
-		podGroup.Spec.PriorityClassName = "high"
-		_, err := c.Client().SchedulingV1beta1().PodGroups(c.Namespace).Create(c, podGroup, metav1.CreateOptions{})
-		c.ExpectNoError(err, "create pod group")
-	}
-	for _, name := range names {
-		// Two of them fit on node-1 and on node-2, without the victim.
-		c.CreatePod(clustertest.Pod{Name: name, Class: class, Sizes: []string{"60Gi"}, With: withPriority("high", func(pod *st.PodWrapper) {
-			withCPU("500")(pod)
-			if group {
-				pod.PodGroupName("group")
-			}
-		})})
-	}
-	c.ExpectReason(names[0], 1, clustertest.Reserved)
-	expectStaysSpared(c, "victim")
-	driver.Publish()
-	for _, name := range names {
-		c.ExpectNode(name, "node-1")
-	}
-	expectSpared(c, "victim")
+	c.CreatePod(clustertest.Pod{Name: "preemptor", Class: class, Sizes: []string{"60Gi"}, With: withPriority("high", withCPU("600"))})
+	waitForPreempted(c, "victim-on-node-2")
+	expectSpared(c, "victim-on-node-1")
+	c.DeletePod(clustertest.Pod{Name: "victim-on-node-2"})
+	c.ExpectNode("preemptor", "node-2")
+	expectSpared(c, "victim-on-node-1")
 	expectNoFailures(c, driver)
 }
