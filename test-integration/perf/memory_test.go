@@ -145,7 +145,7 @@ func ledgerObject(object *storagev1.CSIStorageCapacity) ledger.Object {
 		Matches: func(labels map[string]string) bool {
 			return labels[corev1.LabelHostname] == object.NodeTopology.MatchLabels[corev1.LabelHostname]
 		},
-		Pools: pools, Limit: 400 << 30, Free: 1000 << 30,
+		Pools: ledger.Pools{Free: pools, Limit: 400 << 30}, Total: 1000 << 30,
 	}
 }
 
