@@ -16,16 +16,18 @@ import (
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/apiservertest"
-	"capacityv2.internal/test-integration/centraldriver"
 	"capacityv2.internal/test-integration/clustertest"
 	"capacityv2.internal/test-integration/history"
+	"capacityv2.internal/test-integration/modeldriver"
 )
 
 func TestMain(m *testing.M) { apiservertest.Main(m) }
 
 const (
 	class = "central"
-	nodes = 100
+	// nodeLabel has the name of a node, and is the topology of the driver.
+	nodeLabel = "topology.central.example.com/node"
+	nodes     = 100
 	// places is how many volumes fit on a node, volumeSize what each takes, in GiB.
 	places, volumeSize = 2, 10
 	// limit is how long pods may take to get nodes. It is longer than the timeout of
@@ -100,9 +102,9 @@ type result struct {
 
 func run(b *testing.B, v variant) result {
 	c := clustertest.StartWith(ktesting.Init(b), clustertest.Options{GateOff: v.policy == "", Policy: v.policy})
-	d := createDriver(c, nodes, places*volumeSize<<30)
+	d := createDriver(c, nodes, places*volumeSize<<30, class)
 	startProvisioner(c, d, v, c.RESTConfig())
-	record := startRecord(c, d)
+	record := startRecord(c)
 	record.waitForAll(c)
 	record.restart()
 	before := d.Calls()
@@ -135,25 +137,23 @@ func run(b *testing.B, v variant) result {
 	return r
 }
 
-// createDriver creates nodes with so many bytes each, a driver on them, and its class.
-func createDriver(c *clustertest.Cluster, nodes int, bytes int64) *centraldriver.Driver {
+// createDriver creates nodes with so many bytes each, a driver on them, and its classes.
+func createDriver(c *clustertest.Cluster, nodes int, bytes int64, classes ...string) *modeldriver.Driver {
 	c.Helper()
-	d := &centraldriver.Driver{
-		Name: "central.example.com", TopologyKey: "topology.central.example.com/node", Maximum: true, History: &history.Recorder{},
-	}
+	config := modeldriver.Config{Name: "central.example.com", Classes: classes, History: &history.Recorder{}}
 	for i := range nodes {
-		name := fmt.Sprintf("node-%d", i+1)
-		d.SetPools(name, bytes)
-		d.CreateNode(c, name, nil)
+		config.Segments = append(config.Segments, modeldriver.Segment{Labels: map[string]string{nodeLabel: fmt.Sprintf("node-%d", i+1)}, Pools: []int64{bytes}})
 	}
-	d.CreateDriver(c, nil)
-	d.CreateClass(c, class)
+	d := c.Install(config)
+	for _, segment := range d.Segments {
+		c.CreateNodeOf(d, segment.Name(), segment, nil)
+	}
 	return d
 }
 
 // startProvisioner starts the driver, and the provisioner beside it, which connects to server.
 func startProvisioner(
-	c *clustertest.Cluster, d *centraldriver.Driver, v variant, server *rest.Config, more ...string,
+	c *clustertest.Cluster, d *modeldriver.Driver, v variant, server *rest.Config, more ...string,
 ) *apiservertest.Process {
 	c.Helper()
 	program := os.Getenv(v.provisioner)
@@ -167,11 +167,11 @@ func startProvisioner(
 	if v.provisioner == "CSI_PROVISIONER" && !v.unconfirmed {
 		flags = append(flags, "--capacity-confirmation")
 	}
-	return d.StartProvisioner(c, program, append(flags, more...)...)
+	return c.StartProvisioner(d, "", program, append(flags, more...)...)
 }
 
 // expectNoRefusals checks that no volume was sent where there is no room.
-func expectNoRefusals(t *testing.T, d *centraldriver.Driver) {
+func expectNoRefusals(t *testing.T, d *modeldriver.Driver) {
 	t.Helper()
 	history.Expect(t, "driver", d.History.Operations(), history.Rules{})
 }

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
-	"capacityv2.internal/test-integration/centraldriver"
 	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/modeldriver"
 )
 
 // size is that of the volumes here.
@@ -24,12 +24,12 @@ var size = fmt.Sprintf("%dGi", volumeSize)
 // startFailing starts a control plane with some nodes, a driver that fails as prepare says, and the
 // provisioner that confirms.
 func startFailing(
-	t *testing.T, nodes int, prepare func(*centraldriver.Driver), flags ...string,
-) (*clustertest.Cluster, *centraldriver.Driver) {
+	t *testing.T, nodes int, prepare func(*modeldriver.Driver), flags ...string,
+) (*clustertest.Cluster, *modeldriver.Driver) {
 	t.Helper()
 	// No timeout ends a reservation while the driver fails.
 	c := clustertest.StartWith(ktesting.Init(t), clustertest.Options{ReservationTimeout: 600})
-	d := createDriver(c, nodes, places*volumeSize<<30)
+	d := createDriver(c, nodes, places*volumeSize<<30, class)
 	prepare(d)
 	startProvisioner(c, d, variant{provisioner: "CSI_PROVISIONER", qps: 20}, c.RESTConfig(), flags...)
 	expectPools(c, nodes, places*volumeSize<<30)
@@ -62,8 +62,8 @@ func expectPools(c *clustertest.Cluster, nodes int, bytes int64) {
 func TestCreationsThatFail(t *testing.T) {
 	const failures = 1000
 	var calls atomic.Int64
-	c, d := startFailing(t, 1, func(d *centraldriver.Driver) {
-		d.BeforeCreate = func(context.Context) error {
+	c, d := startFailing(t, 1, func(d *modeldriver.Driver) {
+		d.BeforeCreate = func(context.Context, string) error {
 			if calls.Add(1) <= failures {
 				return status.Error(codes.Internal, "the disk does not answer")
 			}
@@ -129,7 +129,7 @@ func expectNothingInFlight(c *clustertest.Cluster) {
 func TestCapacityCallsThatFail(t *testing.T) {
 	const nodes, pods = 3, 10
 	var calls atomic.Int64
-	c, d := startFailing(t, nodes, func(d *centraldriver.Driver) {
+	c, d := startFailing(t, nodes, func(d *modeldriver.Driver) {
 		// The numbers are a second old when the provisioner gets them.
 		d.BeforeAnswer = func(context.Context) error {
 			call := calls.Add(1)

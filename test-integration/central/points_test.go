@@ -9,8 +9,8 @@ import (
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/apiservertest"
-	"capacityv2.internal/test-integration/centraldriver"
 	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/modeldriver"
 )
 
 // free is what the node of these tests has at first.
@@ -19,7 +19,7 @@ const free = 100 << 30
 // chain is a node with a driver, and the way of its provisioner to the API server.
 type chain struct {
 	*clustertest.Cluster
-	driver *centraldriver.Driver
+	driver *modeldriver.Driver
 	// answers is where the answers of GetCapacity pass.
 	answers *point
 	*proxy
@@ -31,7 +31,7 @@ type chain struct {
 func startChain(t *testing.T, options clustertest.Options) *chain {
 	t.Helper()
 	c := &chain{Cluster: clustertest.StartWith(ktesting.Init(t), options), answers: newPoint()}
-	c.driver = createDriver(c.Cluster, 1, free)
+	c.driver = createDriver(c.Cluster, 1, free, class)
 	c.driver.BeforeAnswer = c.answers.pass
 	c.proxy, c.way = startProxy(c.Cluster)
 	c.start()

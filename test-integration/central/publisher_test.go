@@ -14,15 +14,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"capacityv2.internal/test-integration/apiservertest"
-	"capacityv2.internal/test-integration/centraldriver"
 	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/modeldriver"
 )
 
 // publisher is a control plane whose capacity objects are observed while one provisioner after another
 // publishes them. Each node has one pool.
 type publisher struct {
 	*clustertest.Cluster
-	driver *centraldriver.Driver
+	driver *modeldriver.Driver
 	nodes  int
 	// objects is how many there have to be: one for each node and class.
 	objects int
@@ -42,10 +42,11 @@ type publisher struct {
 func newPublisher(tCtx *clustertest.Cluster, nodes int, classes int) *publisher {
 	tCtx.Helper()
 	p := &publisher{Cluster: tCtx, nodes: nodes, objects: nodes * classes, interval: 250 * time.Millisecond, shown: map[string]int64{}}
-	p.driver = createDriver(tCtx, nodes, places*volumeSize<<30)
+	names := []string{class}
 	for i := 1; i < classes; i++ {
-		p.driver.CreateClass(tCtx, fmt.Sprintf("%s-%d", class, i+1))
+		names = append(names, fmt.Sprintf("%s-%d", class, i+1))
 	}
+	p.driver = createDriver(tCtx, nodes, places*volumeSize<<30, names...)
 	factory := informers.NewSharedInformerFactory(p.Client(), 0)
 	see := func(obj any) {
 		o := obj.(*storagev1.CSIStorageCapacity)
@@ -83,7 +84,7 @@ func (p *publisher) start(v variant, flags ...string) *apiservertest.Process {
 // clear deletes all objects. There must not be a provisioner.
 func (p *publisher) clear() {
 	p.Helper()
-	err := p.Client().StorageV1().CSIStorageCapacities(p.driver.Namespace()).DeleteCollection(p, metav1.DeleteOptions{}, metav1.ListOptions{})
+	err := p.Client().StorageV1().CSIStorageCapacities(modeldriver.Namespace).DeleteCollection(p, metav1.DeleteOptions{}, metav1.ListOptions{})
 	p.ExpectNoError(err, "delete the objects")
 	p.Eventually(func(context.Context) error {
 		p.mutex.Lock()

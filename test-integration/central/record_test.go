@@ -12,7 +12,6 @@ import (
 	"k8s.io/component-helpers/storage/capacity"
 	"k8s.io/component-helpers/storage/volume"
 
-	"capacityv2.internal/test-integration/centraldriver"
 	"capacityv2.internal/test-integration/clustertest"
 )
 
@@ -26,15 +25,11 @@ type record struct {
 	volumes map[string]*corev1.PersistentVolume
 	// confirmed is since when the object of its node confirms a volume.
 	confirmed map[string]time.Time
-	nodeLabel string
 }
 
-func startRecord(c *clustertest.Cluster, d *centraldriver.Driver) *record {
+func startRecord(c *clustertest.Cluster) *record {
 	c.Helper()
-	r := &record{
-		objects: map[string]*storagev1.CSIStorageCapacity{}, volumes: map[string]*corev1.PersistentVolume{}, confirmed: map[string]time.Time{},
-		nodeLabel: d.TopologyKey,
-	}
+	r := &record{objects: map[string]*storagev1.CSIStorageCapacity{}, volumes: map[string]*corev1.PersistentVolume{}, confirmed: map[string]time.Time{}}
 	factory := informers.NewSharedInformerFactory(c.Client(), 0)
 	_, err := factory.Storage().V1().CSIStorageCapacities().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    r.write,
@@ -52,7 +47,7 @@ func (r *record) write(obj any) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	object := obj.(*storagev1.CSIStorageCapacity)
-	node := object.NodeTopology.MatchLabels[r.nodeLabel]
+	node := object.NodeTopology.MatchLabels[nodeLabel]
 	r.objects[node] = object
 	r.writes++
 	for _, pv := range r.volumes {
@@ -73,7 +68,7 @@ func (r *record) create(obj any) {
 
 // confirm notes a volume that the object of a node confirms.
 func (r *record) confirm(pv *corev1.PersistentVolume, node string) {
-	if _, known := r.confirmed[pv.Name]; known || volume.CheckNodeAffinity(pv, map[string]string{r.nodeLabel: node}) != nil {
+	if _, known := r.confirmed[pv.Name]; known || volume.CheckNodeAffinity(pv, map[string]string{nodeLabel: node}) != nil {
 		return
 	}
 	reflected, err := capacity.ReflectedVolumes(r.objects[node])

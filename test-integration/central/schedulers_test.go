@@ -16,9 +16,9 @@ import (
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/apiservertest"
-	"capacityv2.internal/test-integration/centraldriver"
 	"capacityv2.internal/test-integration/clustertest"
 	"capacityv2.internal/test-integration/history"
+	"capacityv2.internal/test-integration/modeldriver"
 )
 
 // names are those of schedulers in pods: every other pod has the first one.
@@ -41,7 +41,7 @@ var (
 // schedulers are programs that decide for pods with the names, and the URLs of their metrics.
 type schedulers struct {
 	*clustertest.Cluster
-	driver *centraldriver.Driver
+	driver *modeldriver.Driver
 	nodes  int
 	urls   []string
 }
@@ -86,7 +86,7 @@ func (l layout) config(kubeconfig string, shard, nodes int) string {
 func startSchedulers(tb testing.TB, nodes int, v variant, isOn bool, l layout) *schedulers {
 	tb.Helper()
 	c := clustertest.StartWith(ktesting.Init(tb), clustertest.Options{NoScheduler: true})
-	s := &schedulers{Cluster: c, driver: createDriver(c, nodes, places*volumeSize<<30), nodes: nodes}
+	s := &schedulers{Cluster: c, driver: createDriver(c, nodes, places*volumeSize<<30, class), nodes: nodes}
 	startProvisioner(c, s.driver, v, c.RESTConfig())
 	expectPools(c, nodes, places*volumeSize<<30)
 	folder := os.Getenv("COMPONENTS")

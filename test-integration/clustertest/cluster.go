@@ -23,7 +23,6 @@ import (
 
 	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/modeldriver"
-	"capacityv2.internal/test-integration/rebuilder"
 )
 
 // serverFlags turn off what needs controllers that do not run: taints of new
@@ -195,15 +194,6 @@ func (c *Cluster) StartDriver(config modeldriver.Config) *modeldriver.Driver {
 	c.Helper()
 	driver, err := modeldriver.Start(c, c.clients.Client(), config)
 	c.ExpectNoError(err, "start the model driver")
-	c.unseen = true
-	return driver
-}
-
-// StartRebuilder starts a driver that rebuilds volumes. It ends with the test.
-func (c *Cluster) StartRebuilder(config modeldriver.Config) *rebuilder.Driver {
-	c.Helper()
-	driver, err := rebuilder.Start(c, c.clients.Client(), config)
-	c.ExpectNoError(err, "start the driver that rebuilds")
 	c.unseen = true
 	return driver
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	st "k8s.io/kubernetes/pkg/scheduler/testing"
@@ -40,6 +41,16 @@ func (c *Cluster) CreateNodes(n int) {
 	for i := range n {
 		c.CreateNode(fmt.Sprintf("node-%d", i+1), nil)
 	}
+}
+
+// CreateClass creates a storage class of a driver, with delayed binding.
+func (c *Cluster) CreateClass(name, driver string) {
+	c.Helper()
+	_, err := c.Client().StorageV1().StorageClasses().Create(c, &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: driver, VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
+	}, metav1.CreateOptions{})
+	c.ExpectNoError(err, "create the class")
+	c.unseen = true
 }
 
 // CreateClaim creates a claim.

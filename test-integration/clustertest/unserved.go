@@ -15,22 +15,16 @@ import (
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 )
 
-// CreateClass creates a CSIDriver whose capacity is checked, and a storage class of it with
-// delayed binding. Nobody provisions it.
-func (c *Cluster) CreateClass(class, driver string) {
+// CreateUnserved creates a CSIDriver whose capacity is checked, and a storage class of it. Nobody
+// provisions it.
+func (c *Cluster) CreateUnserved(class, driver string) {
 	c.Helper()
 	_, err := c.Client().StorageV1().CSIDrivers().Create(c, &storagev1.CSIDriver{
 		ObjectMeta: metav1.ObjectMeta{Name: driver},
 		Spec:       storagev1.CSIDriverSpec{StorageCapacity: new(true)},
 	}, metav1.CreateOptions{})
 	c.ExpectNoError(err, "create CSIDriver")
-	_, err = c.Client().StorageV1().StorageClasses().Create(c, &storagev1.StorageClass{
-		ObjectMeta:        metav1.ObjectMeta{Name: class},
-		Provisioner:       driver,
-		VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
-	}, metav1.CreateOptions{})
-	c.ExpectNoError(err, "create StorageClass")
-	c.unseen = true
+	c.CreateClass(class, driver)
 }
 
 // ExpectSelected waits until the scheduler has selected a node for a claim that nobody provisions.

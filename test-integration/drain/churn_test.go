@@ -132,7 +132,8 @@ func (c *churn) observe() {
 	before := c.roomSince
 	c.roomSince = map[fit]time.Time{}
 	for node := range nodes {
-		if c.driver.Free(node)[0]-inFlight[fmt.Sprintf("node-%d", node+1)] < podSize<<30 {
+		name := fmt.Sprintf("node-%d", node+1)
+		if c.driver.Free(name)[0]-inFlight[name] < podSize<<30 {
 			continue
 		}
 		for pod := range c.waiting {

@@ -222,10 +222,7 @@ func (g *guide) createStuckClass() {
 		ObjectMeta: metav1.ObjectMeta{Name: driver}, Spec: storagev1.CSIDriverSpec{StorageCapacity: new(true), VolumeRebuilding: new(true)},
 	}, metav1.CreateOptions{})
 	g.ExpectNoError(err, "create CSIDriver")
-	_, err = g.Client().StorageV1().StorageClasses().Create(g, &storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{Name: stuck}, Provisioner: driver, VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
-	}, metav1.CreateOptions{})
-	g.ExpectNoError(err, "create the class")
+	g.CreateClass(stuck, driver)
 	_, err = g.Client().StorageV1().CSIStorageCapacities(g.Namespace).Create(g, &storagev1.CSIStorageCapacity{
 		ObjectMeta:       metav1.ObjectMeta{Name: stuck, Annotations: map[string]string{capacity.AnnReflectsVolumes: "{"}},
 		StorageClassName: stuck, NodeTopology: &metav1.LabelSelector{}, Capacity: resource.NewQuantity(1<<40, resource.BinarySI),

@@ -42,18 +42,20 @@ func (d *Driver) reflectsAll(o object, current *storagev1.CSIStorageCapacity, vo
 
 // isOf returns whether a volume takes space that an object is about.
 func (d *Driver) isOf(volume *corev1.PersistentVolume, o object) bool {
-	return volume.Spec.StorageClassName == o.class && volume.Spec.ClaimRef != nil && d.storage[o.segment].has(volume.Spec.ClaimRef.UID)
+	return volume.Spec.StorageClassName == o.class && volume.Spec.CSI != nil && d.has(o.segment, volume.Spec.CSI.VolumeHandle)
 }
 
 // volumeWritten has the objects of a volume confirm it.
 func (d *Driver) volumeWritten(obj any) {
 	volume, ok := obj.(*corev1.PersistentVolume)
-	if !ok || !d.confirming.Load() {
+	if !ok || volume.Spec.CSI == nil || !d.confirming.Load() {
 		return
 	}
-	for segment := range d.storage {
-		if o := (object{class: volume.Spec.StorageClassName, segment: segment}); d.isOf(volume, o) {
-			d.unpublished.AddAfter(o, d.config.RefreshDelay)
+	for _, place := range d.placesOf(volume.Spec.CSI.VolumeHandle) {
+		for _, o := range d.objectsOf(place.segment) {
+			if d.isOf(volume, o) {
+				d.unpublished.AddAfter(o, d.RefreshDelay)
+			}
 		}
 	}
 }

@@ -1,10 +1,15 @@
-// Package modeldriver models a CSI driver with pools, and plays the part that
-// external-provisioner plays for a real one: it publishes CSIStorageCapacity
-// objects, creates volumes for claims that have a selected node, and sends a pod
-// back to the scheduler when there is no room.
+// Package modeldriver models CSI drivers with pools. What a driver really has is on its disks, and
+// that decides whether there is room for a volume: a decision of the scheduler that the disks do not
+// allow is a volume that was refused, and tests count these. What the driver says of them may be late,
+// constant, or one number instead of pools, as [Config] says.
 //
-// The model knows the truth about its free space. What it publishes may be late,
-// constant, or one number instead of pools, as with real drivers. A decision of
-// the scheduler that the truth does not allow is a failed provision; tests count
-// them.
+// A driver can be asked in two ways:
+//
+//   - [Start] plays the part of external-provisioner, too: it creates volumes for claims that have a
+//     selected node, and publishes CSIStorageCapacity objects. Nothing else runs, and a test can decide
+//     when something is published, and what goes wrong.
+//   - [Driver.Serve] answers the calls of a real external-provisioner, one for all nodes or one for
+//     each node.
+//
+// With Config.Rebuilding, a driver that was started rebuilds volumes on other nodes.
 package modeldriver

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,11 +13,11 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	storagelisters "k8s.io/client-go/listers/storage/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
@@ -33,16 +34,18 @@ const (
 	writeBurst = 5
 )
 
-// Driver is a driver that runs.
+// Driver is a driver. Its configuration is not to be changed while it runs.
 type Driver struct {
-	config  Config
-	client  kubernetes.Interface
-	claims  corelisters.PersistentVolumeClaimLister
-	nodes   corelisters.NodeLister
-	classes map[string]bool
-	storage []*storage
+	Config
+	*storage
 
-	unprovisioned workqueue.TypedRateLimitingInterface[string]
+	client      kubernetes.Interface
+	claims      corelisters.PersistentVolumeClaimLister
+	nodes       corelisters.NodeLister
+	pods        corelisters.PodLister
+	attachments storagelisters.VolumeAttachmentLister
+
+	unprovisioned workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	unpublished   workqueue.TypedRateLimitingInterface[object]
 	// published are the objects as they were written, and older as they were before
 	// that. Only one goroutine uses them at a time.
@@ -51,44 +54,53 @@ type Driver struct {
 	limiter    *rate.Limiter
 	confirming atomic.Bool
 
-	copying copying
+	// rebuilding makes it do one thing at a time for volumes that exist.
+	rebuilding   sync.Mutex
+	paused, slow bool
 
-	provisioned, failed atomic.Int64
-	running             sync.WaitGroup
+	calls, provisioned atomic.Int64
+	running            sync.WaitGroup
 }
 
-// Start creates the CSIDriver and the storage classes unless they are there, and the capacity objects. It
-// returns a driver that provisions until ctx is done. What it created stays.
-func Start(ctx context.Context, client kubernetes.Interface, config Config) (*Driver, error) {
-	if config.Apart {
-		config.Segments = apart(config.Segments, config.Classes)
+// New returns a driver that has its disks, and is not asked for anything yet.
+func New(config Config) (*Driver, error) {
+	if config.Report == nil {
+		config.Report = Everything
 	}
-	d := &Driver{
-		config:        config,
-		client:        client,
-		classes:       map[string]bool{},
-		unprovisioned: newQueue[string](config.Name + "-claims"),
-		unpublished:   newQueue[object](config.Name + "-capacities"),
-		published:     map[object]*storagev1.CSIStorageCapacity{},
-		older:         map[object]*storagev1.CSIStorageCapacity{},
-		copying:       copying{refused: map[types.UID]string{}},
-	}
-	d.confirming.Store(config.Confirming)
-	if config.WritesPerSecond > 0 {
-		d.limiter = rate.NewLimiter(rate.Limit(config.WritesPerSecond), writeBurst)
+	if config.Lag > 0 && config.Confirming {
+		return nil, fmt.Errorf("driver %s: numbers of the past cannot be confirmed", config.Name)
 	}
 	for _, segment := range config.Segments {
 		if len(segment.Pools) == 0 {
 			return nil, fmt.Errorf("driver %s: segment %v has no pools; a full one has a pool of 0 bytes", config.Name, segment.Labels)
 		}
-		s := newStorage(segment.Pools, config.Thin, config.WorstFit)
-		s.record(config.History, segment.name())
-		d.storage = append(d.storage, s)
 	}
-	if err := d.install(ctx); err != nil {
-		return nil, fmt.Errorf("driver %s: %w", config.Name, err)
+	d := &Driver{Config: config}
+	d.storage = newStorage(&d.Config)
+	return d, nil
+}
+
+// Start returns a new driver that provisions and publishes until ctx is done. What it created stays.
+func Start(ctx context.Context, client kubernetes.Interface, config Config) (*Driver, error) {
+	d, err := New(config)
+	if err != nil {
+		return nil, err
 	}
-	if err := d.run(ctx); err != nil {
+	d.client = client
+	d.unprovisioned, d.unpublished = newQueue[cache.ObjectName](config.Name+"-claims"), newQueue[object](config.Name+"-capacities")
+	d.published, d.older = map[object]*storagev1.CSIStorageCapacity{}, map[object]*storagev1.CSIStorageCapacity{}
+	d.confirming.Store(config.Confirming)
+	if config.WritesPerSecond > 0 {
+		d.limiter = rate.NewLimiter(rate.Limit(config.WritesPerSecond), writeBurst)
+	}
+	err = d.Install(ctx, client)
+	if err == nil && !config.Untracked {
+		err = d.publishAll(ctx)
+	}
+	if err == nil {
+		err = d.run(ctx)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("driver %s: %w", config.Name, err)
 	}
 	return d, nil
@@ -99,114 +111,123 @@ func newQueue[T comparable](name string) workqueue.TypedRateLimitingInterface[T]
 	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[T]{Name: name})
 }
 
+// Install creates the CSIDriver and the storage classes, unless they are there.
+func (d *Driver) Install(ctx context.Context, client kubernetes.Interface) error {
+	driver := &storagev1.CSIDriver{
+		ObjectMeta: metav1.ObjectMeta{Name: d.Name},
+		Spec:       storagev1.CSIDriverSpec{AttachRequired: new(d.AttachRequired), StorageCapacity: new(!d.Untracked && !d.Unchecked)},
+	}
+	if d.Rebuilding {
+		driver.Spec.VolumeRebuilding = new(true)
+	}
+	if _, err := client.StorageV1().CSIDrivers().Create(ctx, driver, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create CSIDriver: %w", err)
+	}
+	for _, name := range d.Classes {
+		class := &storagev1.StorageClass{
+			ObjectMeta:        metav1.ObjectMeta{Name: name},
+			Provisioner:       d.Name,
+			VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
+		}
+		if _, err := client.StorageV1().StorageClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create StorageClass: %w", err)
+		}
+	}
+	return nil
+}
+
 // Wait returns when the driver has ended.
 func (d *Driver) Wait() { d.running.Wait() }
 
-// Provisioned returns the number of volumes that were created.
+// Calls returns how often the driver was asked for its capacity.
+func (d *Driver) Calls() int { return int(d.calls.Load()) }
+
+// Provisioned returns the number of PersistentVolumes that were created by a driver that was started.
 func (d *Driver) Provisioned() int { return int(d.provisioned.Load()) }
 
-// Failed returns the number of volumes that were asked for where there was no
-// room.
-func (d *Driver) Failed() int { return int(d.failed.Load()) }
+// Failed returns how many volumes were asked for where there was no room: in these segments, or in all.
+func (d *Driver) Failed(segments ...string) (failed int) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	for _, disk := range slices.Compact(slices.Clone(d.disks)) {
+		if len(segments) == 0 || slices.Contains(segments, disk.node) {
+			failed += disk.refused
+		}
+	}
+	return failed
+}
 
 // Volumes returns the number of volumes in each segment.
 func (d *Driver) Volumes() []int {
-	counts := make([]int, 0, len(d.storage))
-	for _, s := range d.storage {
-		counts = append(counts, s.count())
+	counts := make([]int, len(d.disks))
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	for _, places := range d.places {
+		for _, place := range places {
+			counts[place.segment]++
+		}
 	}
 	return counts
 }
 
-// Free returns the bytes that are really free in the pools of a segment.
-func (d *Driver) Free(segment int) []int64 { return d.storage[segment].pools() }
+// Created returns when each volume was created, by its handle.
+func (d *Driver) Created() map[string]time.Time {
+	created := map[string]time.Time{}
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	for handle, places := range d.places {
+		created[handle] = places[0].created
+	}
+	return created
+}
 
-// Has returns whether the volume with a handle is on a node.
-func (d *Driver) Has(handle, node string) bool {
-	for i, segment := range d.config.Segments {
-		if name, ok := segment.Labels[corev1.LabelHostname]; (!ok || name == node) && d.storage[i].has(types.UID(handle)) {
-			return true
+// segment returns the first segment of a name, or -1.
+func (d *Driver) segment(name string) int {
+	return slices.IndexFunc(d.Segments, func(segment Segment) bool { return segment.Name() == name })
+}
+
+// segmentOf returns the first segment with storage of the class for nodes with such labels, or -1.
+func (d *Driver) segmentOf(class string, nodeLabels map[string]string) int {
+	for i := range d.Segments {
+		if d.Segments[i].serves(class, nodeLabels) {
+			return i
 		}
 	}
-	return false
+	return -1
 }
+
+// Free returns the bytes that are really free in the pools of a segment.
+func (d *Driver) Free(segment string) []int64 {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	return slices.Clone(d.disks[d.segment(segment)].free)
+}
+
+// Has returns whether the volume with a handle is complete in a segment.
+func (d *Driver) Has(handle, segment string) bool { return d.has(d.segment(segment), handle) }
 
 // Resize adds bytes to a pool of a segment, or takes them if less than zero.
-func (d *Driver) Resize(segment, pool int, bytes int64) {
-	d.storage[segment].resize(pool, bytes)
-	d.changed(segment)
+func (d *Driver) Resize(segment string, pool int, bytes int64) {
+	d.resize(d.segment(segment), pool, bytes)
+	d.changed(d.segment(segment))
 }
 
-// Publish publishes what is free now, whatever the delay.
-func (d *Driver) Publish() {
-	for segment := range d.storage {
-		for _, o := range d.objectsOf(segment) {
-			d.unpublished.Add(o)
-		}
-	}
+// SetPools sets what is free in a segment, and forgets what was refused there. With a history, the
+// segment must not have volumes.
+func (d *Driver) SetPools(segment string, free ...int64) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	disk := d.disks[d.segment(segment)]
+	disk.free, disk.earlier, disk.refused = slices.Clone(free), nil, 0
+	d.start(disk)
 }
 
-// Confirm turns the confirmation of published numbers on or off, as if another
-// version of external-provisioner had taken over.
-func (d *Driver) Confirm(on bool) { d.confirming.Store(on) }
-
-// install creates the objects of the driver.
-func (d *Driver) install(ctx context.Context) error {
-	driver := &storagev1.CSIDriver{
-		ObjectMeta: metav1.ObjectMeta{Name: d.config.Name},
-		Spec:       storagev1.CSIDriverSpec{AttachRequired: new(d.config.AttachRequired), StorageCapacity: new(!d.config.Untracked && !d.config.Unchecked)},
-	}
-	if d.config.Rebuilding {
-		driver.Spec.VolumeRebuilding = new(true)
-	}
-	if _, err := d.client.StorageV1().CSIDrivers().Create(ctx, driver, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create CSIDriver: %w", err)
-	}
-	for _, name := range d.config.Classes {
-		class := &storagev1.StorageClass{
-			ObjectMeta:        metav1.ObjectMeta{Name: name},
-			Provisioner:       d.config.Name,
-			VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
-		}
-		if _, err := d.client.StorageV1().StorageClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("create StorageClass: %w", err)
-		}
-		d.classes[name] = true
-	}
-	if d.config.Untracked {
-		return nil
-	}
-	return d.publishAll(ctx)
-}
-
-// objectsOf returns the capacity objects of a segment.
-func (d *Driver) objectsOf(segment int) []object {
-	if class := d.config.Segments[segment].class; class != "" {
-		return []object{{class: class, segment: segment}}
-	}
-	objects := make([]object, 0, len(d.config.Classes))
-	for _, class := range d.config.Classes {
-		objects = append(objects, object{class: class, segment: segment})
-	}
-	return objects
-}
-
-// changed has the objects of the segment published.
-func (d *Driver) changed(segment int) {
-	if d.config.Untracked {
-		return
-	}
-	for _, o := range d.objectsOf(segment) {
-		d.unpublished.AddAfter(o, d.config.RefreshDelay)
-	}
-}
-
+// run starts what a driver does by itself.
 func (d *Driver) run(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactory(d.client, 0)
-	informer := factory.Core().V1().PersistentVolumeClaims()
-	d.claims = informer.Lister()
-	d.nodes = factory.Core().V1().Nodes().Lister()
-	_, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	core := factory.Core().V1()
+	d.claims, d.nodes = core.PersistentVolumeClaims().Lister(), core.Nodes().Lister()
+	_, err := core.PersistentVolumeClaims().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { d.enqueue(obj) },
 		UpdateFunc: func(_, obj any) { d.enqueue(obj) },
 		DeleteFunc: func(obj any) {
@@ -214,20 +235,20 @@ func (d *Driver) run(ctx context.Context) error {
 				obj = tombstone.Obj
 			}
 			if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && d.isOurs(claim) {
-				d.running.Go(func() { d.deleteVolume(ctx, claim.UID) })
+				d.running.Go(func() { d.unprovision(ctx, claim.UID) })
 			}
 		},
 	})
+	if err == nil && d.Confirming {
+		_, err = core.PersistentVolumes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: d.volumeWritten, UpdateFunc: func(_, obj any) { d.volumeWritten(obj) },
+		})
+	}
 	if err != nil {
 		return err
 	}
-	if d.config.Confirming {
-		_, err := factory.Core().V1().PersistentVolumes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: d.volumeWritten, UpdateFunc: func(_, obj any) { d.volumeWritten(obj) },
-		})
-		if err != nil {
-			return err
-		}
+	if d.Rebuilding {
+		d.pods, d.attachments = core.Pods().Lister(), factory.Storage().V1().VolumeAttachments().Lister()
 	}
 	factory.StartWithContext(ctx)
 	factory.WaitForCacheSyncWithContext(ctx)
@@ -236,8 +257,11 @@ func (d *Driver) run(ctx context.Context) error {
 		d.running.Go(func() { drain(ctx, d.unprovisioned, d.provision) })
 	}
 	d.running.Go(func() { drain(ctx, d.unpublished, d.publish) })
-	if d.config.PollInterval > 0 {
-		d.running.Go(func() { wait.UntilWithContext(ctx, func(context.Context) { d.Publish() }, d.config.PollInterval) })
+	if d.PollInterval > 0 {
+		d.running.Go(func() { wait.UntilWithContext(ctx, func(context.Context) { d.Publish() }, d.PollInterval) })
+	}
+	if d.Rebuilding {
+		d.running.Go(func() { wait.UntilWithContext(ctx, d.lookAtVolumes, rebuildPeriod) })
 	}
 	d.running.Go(func() {
 		<-ctx.Done()
@@ -249,12 +273,12 @@ func (d *Driver) run(ctx context.Context) error {
 }
 
 func (d *Driver) isOurs(claim *corev1.PersistentVolumeClaim) bool {
-	return d.classes[storagehelpers.GetPersistentVolumeClaimClass(claim)]
+	return slices.Contains(d.Classes, storagehelpers.GetPersistentVolumeClaimClass(claim))
 }
 
 func (d *Driver) enqueue(obj any) {
 	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && d.isOurs(claim) && claim.Annotations[selectedNode] != "" {
-		d.unprovisioned.Add(cache.MetaObjectToName(claim).String())
+		d.unprovisioned.Add(cache.MetaObjectToName(claim))
 	}
 }
 

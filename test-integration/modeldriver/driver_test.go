@@ -159,7 +159,6 @@ func TestPools(t *testing.T) {
 		"best fit":  {want: []int64{100, 40}},
 		"worst fit": {config: Config{WorstFit: true}, want: []int64{80, 60}},
 		"rounded":   {config: Config{RoundUp: 16 << 30}, want: []int64{100, 28}},
-		"thin":      {config: Config{Thin: true}, want: []int64{100, 60}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := start(t, tc.config, 100, 60)
@@ -280,7 +279,14 @@ func TestConfirmedBefore(t *testing.T) {
 		Spec: corev1.PersistentVolumeSpec{StorageClassName: "other", ClaimRef: &corev1.ObjectReference{UID: "b"}}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	calls := f.driver.Calls()
 	f.driver.Publish()
+	f.eventually(func() error {
+		if f.driver.Calls() == calls {
+			return errors.New("nobody has looked what is free")
+		}
+		return nil
+	})
 	f.claim("c", "10Gi")
 	f.eventually(func() error { return f.provisioned(3) })
 	f.driver.Publish()
@@ -326,10 +332,25 @@ func TestFailure(t *testing.T) {
 	f.expectReport(40)
 }
 
-// TestApart: a volume of one class changes nothing of another one.
-func TestApart(t *testing.T) {
+// TestOverlapping: two objects for one class and segment are the same.
+func TestOverlapping(t *testing.T) {
+	f := start(t, Config{Overlapping: 2}, 100)
+	f.claim("a", "10Gi")
+	for _, name := range []string{"class-0", "class-0-1"} {
+		f.eventually(func() error {
+			object, err := f.client.StorageV1().CSIStorageCapacities(Namespace).Get(t.Context(), name, metav1.GetOptions{})
+			if err == nil && object.Capacity.Value() != 90<<30 {
+				err = fmt.Errorf("%s has %v, want 90Gi", name, object.Capacity)
+			}
+			return err
+		})
+	}
+}
+
+// TestSegmentsOfClasses: a volume of one class changes nothing of another one that has pools of its own.
+func TestSegmentsOfClasses(t *testing.T) {
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
-	f := startWith(t, client, Config{Apart: true, Classes: []string{"other", "class"}, Segments: []Segment{{Pools: GiB(100)}}})
+	f := startWith(t, client, Config{Classes: []string{"other", "class"}, Segments: []Segment{{Class: "other", Pools: GiB(100)}, {Class: "class", Pools: GiB(100)}}})
 	f.claim("a", "10Gi")
 	for name, want := range map[string]int64{"other-0": 100, "class-1": 90} {
 		f.eventually(func() error {

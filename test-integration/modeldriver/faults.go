@@ -26,19 +26,19 @@ const (
 // suffer returns what goes wrong with an object that is about to be published, and
 // changes it accordingly.
 func (d *Driver) suffer(o object, want *storagev1.CSIStorageCapacity) Fault {
-	if d.config.Faults == nil {
+	if d.Faults == nil {
 		return NoFault
 	}
-	fault := d.config.Faults()
+	fault := d.Faults()
 	switch fault {
 	case Doubled:
 		again := o
 		again.again = true
-		d.unpublished.AddAfter(again, d.config.RefreshDelay/2)
+		d.unpublished.AddAfter(again, d.RefreshDelay/2)
 	case Outdated:
 		if older := d.older[o]; older != nil {
 			copyReport(want, older)
-			d.unpublished.AddAfter(o, d.config.RefreshDelay)
+			d.unpublished.AddAfter(o, d.RefreshDelay)
 		}
 	}
 	return fault

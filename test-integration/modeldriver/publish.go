@@ -24,45 +24,97 @@ const replaces = "example.com/replaces"
 type object struct {
 	class   string
 	segment int
+	// overlapping counts those that are for the same.
+	overlapping int
 	// again asks for a write without a change.
 	again bool
 }
 
-func (o object) name() string { return fmt.Sprintf("%s-%d", o.class, o.segment) }
+func (o object) name() string {
+	name := fmt.Sprintf("%s-%d", o.class, o.segment)
+	if o.overlapping > 0 {
+		name += fmt.Sprintf("-%d", o.overlapping)
+	}
+	return name
+}
+
+// objectsOf returns the capacity objects of a segment.
+func (d *Driver) objectsOf(segment int) []object {
+	var objects []object
+	for _, class := range d.Classes {
+		if only := d.Segments[segment].Class; only != "" && only != class {
+			continue
+		}
+		for i := range max(d.Overlapping, 1) {
+			objects = append(objects, object{class: class, segment: segment, overlapping: i})
+		}
+	}
+	return objects
+}
+
+// changed has the objects of a segment published, and of others with the same disks.
+func (d *Driver) changed(segment int) {
+	if d.Untracked || d.client == nil {
+		return
+	}
+	from, to := segment, segment+1
+	if d.Shared {
+		from, to = 0, len(d.disks)
+	}
+	for ; from < to; from++ {
+		for _, o := range d.objectsOf(from) {
+			d.unpublished.AddAfter(o, d.RefreshDelay)
+		}
+	}
+}
+
+// Publish publishes what is free now, whatever the delay.
+func (d *Driver) Publish() {
+	for segment := range d.disks {
+		for _, o := range d.objectsOf(segment) {
+			d.unpublished.Add(o)
+		}
+	}
+}
+
+// Confirm turns the confirmation of published numbers on or off, as if another
+// version of external-provisioner had taken over.
+func (d *Driver) Confirm(on bool) { d.confirming.Store(on) }
 
 // publishAll creates the capacity objects.
 func (d *Driver) publishAll(ctx context.Context) error {
-	var objects []object
-	for segment := range d.storage {
-		objects = append(objects, d.objectsOf(segment)...)
-	}
 	var resourceVersion string
+	var err error
 	if d.confirming.Load() {
-		var err error
 		if resourceVersion, _, err = d.volumesNow(ctx); err != nil {
 			return err
 		}
 	}
-	created := make([]*storagev1.CSIStorageCapacity, len(objects))
-	errs := make([]error, len(objects))
-	workqueue.ParallelizeUntil(ctx, workers, len(objects), func(i int) {
-		want := d.capacity(objects[i])
-		if resourceVersion != "" {
-			capacity.SetReflectedVolumes(want, resourceVersion)
+	var all []*storagev1.CSIStorageCapacity
+	for segment := range d.disks {
+		for _, o := range d.objectsOf(segment) {
+			want, err := d.capacity(ctx, o)
+			if err != nil {
+				return err
+			}
+			if resourceVersion != "" {
+				capacity.SetReflectedVolumes(want, resourceVersion)
+			}
+			d.published[o] = want
+			all = append(all, want)
 		}
-		if d.config.Create != nil {
-			created[i] = want
-			return
+	}
+	if d.Create != nil {
+		return d.Create(ctx, all)
+	}
+	errs := make([]error, len(all))
+	workqueue.ParallelizeUntil(ctx, workers, len(all), func(i int) {
+		var created *storagev1.CSIStorageCapacity
+		if created, errs[i] = d.client.StorageV1().CSIStorageCapacities(Namespace).Create(ctx, all[i], metav1.CreateOptions{}); errs[i] == nil {
+			*all[i] = *created
 		}
-		created[i], errs[i] = d.client.StorageV1().CSIStorageCapacities(Namespace).Create(ctx, want, metav1.CreateOptions{})
 	})
-	for i, o := range objects {
-		d.published[o] = created[i]
-	}
-	if err := errors.Join(errs...); err != nil || d.config.Create == nil {
-		return err
-	}
-	return d.config.Create(ctx, created)
+	return errors.Join(errs...)
 }
 
 // publish updates one capacity object. As external-provisioner does, it leaves
@@ -84,7 +136,10 @@ func (d *Driver) publish(ctx context.Context, o object) error {
 		}
 		confirmed = d.reflectsAll(o, previous, volumes)
 	}
-	want := d.capacity(o)
+	want, err := d.capacity(ctx, o)
+	if err != nil {
+		return err
+	}
 	want.Annotations = maps.Clone(previous.Annotations)
 	fault := NoFault
 	switch {
@@ -109,10 +164,8 @@ func (d *Driver) publish(ctx context.Context, o object) error {
 	if err != nil {
 		return d.reread(ctx, o, err)
 	}
-	if !d.config.TotalOnly {
-		// What a server without the feature drops would look changed for ever.
-		updated.AvailableCapacities = want.AvailableCapacities
-	}
+	// What a server without the feature drops would look changed for ever.
+	updated.AvailableCapacities = want.AvailableCapacities
 	d.older[o], d.published[o] = previous, updated
 	return nil
 }
@@ -164,26 +217,28 @@ func copyReport(to, from *storagev1.CSIStorageCapacity) {
 }
 
 // capacity returns the object as it has to be now.
-func (d *Driver) capacity(o object) *storagev1.CSIStorageCapacity {
-	segment := d.config.Segments[o.segment]
-	pools := d.storage[o.segment].pools()
+func (d *Driver) capacity(ctx context.Context, o object) (*storagev1.CSIStorageCapacity, error) {
+	numbers, err := d.getCapacity(ctx, o.segment)
+	if err != nil {
+		return nil, err
+	}
 	c := &storagev1.CSIStorageCapacity{
-		ObjectMeta:        metav1.ObjectMeta{Name: o.name(), Namespace: Namespace},
-		StorageClassName:  o.class,
-		NodeTopology:      d.topology(segment),
-		Capacity:          new(quantity(sum(pools))),
-		MaximumVolumeSize: new(quantity(slices.Max(pools))),
+		ObjectMeta:       metav1.ObjectMeta{Name: o.name(), Namespace: Namespace},
+		StorageClassName: o.class,
+		NodeTopology:     d.selector(d.Segments[o.segment]),
+		Capacity:         new(quantity(numbers.Capacity)),
 	}
-	if !d.config.TotalOnly {
-		for _, pool := range pools {
-			c.AvailableCapacities = append(c.AvailableCapacities, quantity(pool))
-		}
+	if numbers.Maximum != nil {
+		c.MaximumVolumeSize = new(quantity(*numbers.Maximum))
 	}
-	return c
+	for _, pool := range numbers.Pools {
+		c.AvailableCapacities = append(c.AvailableCapacities, quantity(pool))
+	}
+	return c, nil
 }
 
-func (d *Driver) topology(segment Segment) *metav1.LabelSelector {
-	if !d.config.Expressions {
+func (d *Driver) selector(segment Segment) *metav1.LabelSelector {
+	if !d.Expressions {
 		return &metav1.LabelSelector{MatchLabels: segment.Labels}
 	}
 	selector := &metav1.LabelSelector{}
@@ -192,12 +247,4 @@ func (d *Driver) topology(segment Segment) *metav1.LabelSelector {
 			Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{segment.Labels[key]}})
 	}
 	return selector
-}
-
-func sum(pools []int64) int64 {
-	var total int64
-	for _, pool := range pools {
-		total += pool
-	}
-	return total
 }

@@ -1,161 +1,188 @@
 package modeldriver
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"sync"
-
-	"k8s.io/apimachinery/pkg/types"
+	"time"
 
 	"capacityv2.internal/test-integration/history"
 )
 
-// storage is what a segment really has.
+// storage is what the segments really have. Volumes are known by their handles.
 type storage struct {
-	mutex sync.Mutex
-	// free has the bytes of each pool.
-	free []int64
-	// thin pools never fill up: their volumes take space only when written.
-	thin bool
-	// worstFit takes the largest pool.
-	worstFit bool
-	volumes  map[types.UID]allocation
-	// history is for what happens to the node. It may be nil.
-	history *history.Recorder
-	node    string
+	mutex  sync.Mutex
+	config *Config
+	disks  []*disk // of the segments, of which several may have the same
+	places map[string][]place
 }
 
-// allocation is the place of a volume.
-type allocation struct {
-	pool int
-	size int64
+type disk struct {
+	node string
+	free []int64 // of each pool, in bytes
+	// earlier is what was free before, the oldest first, as far as the lag needs it.
+	earlier []moment
+	// refused is how many volumes had no room. Copies count once, however often they are tried.
+	refused       int
+	refusedCopies []string
+}
+
+// moment is what was free until then.
+type moment struct {
+	until time.Time
+	free  []int64
+}
+
+// place is where a volume is.
+type place struct {
+	segment, pool int
+	// size is that of the volume, takes what it takes.
+	size, takes int64
+	created     time.Time
 	// half is a copy that is not complete.
 	half bool
 }
 
-func newStorage(pools []int64, thin, worstFit bool) *storage {
-	return &storage{free: slices.Clone(pools), thin: thin, worstFit: worstFit, volumes: map[types.UID]allocation{}}
+func newStorage(config *Config) *storage {
+	s := &storage{config: config, places: map[string][]place{}}
+	for i, segment := range config.Segments {
+		if config.Shared && i > 0 {
+			s.disks = append(s.disks, s.disks[0])
+			continue
+		}
+		d := &disk{node: segment.Name()}
+		for _, pool := range segment.Pools {
+			d.free = append(d.free, pool*max(config.Overcommit, 1))
+		}
+		s.disks = append(s.disks, d)
+		s.start(d)
+	}
+	return s
 }
 
-// record begins the history of a node.
-func (s *storage) record(recorder *history.Recorder, node string) {
-	s.history, s.node = recorder, node
+// start begins the history of a disk.
+func (s *storage) start(d *disk) {
 	pools := map[string]int64{}
-	for pool, free := range s.free {
+	for pool, free := range d.free {
 		pools[strconv.Itoa(pool)] = free
 	}
-	s.call(history.Operation{Kind: history.Start, Pools: pools})(history.OK, "")
+	s.config.History.Begin(history.Operation{Node: d.node, Kind: history.Start, Pools: pools})(history.OK, "")
 }
 
-// call notes the beginning of a call, and returns what notes its end.
-func (s *storage) call(o history.Operation) (end func(history.Result, string)) {
-	o.Node = s.node
-	return s.history.Begin(o)
-}
-
-// allocate places the volume of a claim in a pool, and returns false if it fits in
-// none. A volume that has a place keeps it.
-func (s *storage) allocate(claim types.UID, size int64) bool {
-	return s.begin(claim, size, false)
-}
-
-// begin is allocate for a copy that may not be complete.
-func (s *storage) begin(claim types.UID, size int64, half bool) bool {
-	end := s.call(history.Operation{Kind: history.Create, Volume: string(claim), Bytes: size})
-	pool := s.place(claim, size, half)
-	if pool < 0 {
-		end(history.Refused, "")
-		return false
-	}
-	end(history.OK, strconv.Itoa(pool))
-	return true
-}
-
-// place returns the pool of a volume, which it has chosen unless the volume has one, or -1.
-func (s *storage) place(claim types.UID, size int64, half bool) int {
+// put places a volume, or a copy that is not complete, and returns where it is, or nil if it fits in
+// no pool. A volume that has a place keeps it.
+func (s *storage) put(segment int, handle string, size int64, half bool) *place {
+	d, takes := s.disks[segment], size*max(s.config.Mirrors, 1)
+	end := s.config.History.Begin(history.Operation{Node: d.node, Kind: history.Create, Volume: handle, Bytes: takes})
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if known, ok := s.volumes[claim]; ok {
-		return known.pool
+	p := place{segment: segment, pool: -1, size: size, takes: takes, created: time.Now(), half: half}
+	if known := s.find(segment, handle); known != nil {
+		end(history.OK, strconv.Itoa(known.pool))
+		p = *known
+		return &p
 	}
-	best := -1
-	for pool, free := range s.free {
-		if free >= size && (best < 0 || (free > s.free[best]) == s.worstFit) {
-			best = pool
+	for pool, free := range d.free {
+		if free >= takes && (p.pool < 0 || (free > d.free[p.pool]) == s.config.WorstFit) {
+			p.pool = pool
 		}
 	}
-	if best < 0 {
-		return best
+	if p.pool < 0 {
+		end(history.Refused, "")
+		if half && !slices.Contains(d.refusedCopies, handle) {
+			d.refusedCopies = append(d.refusedCopies, handle)
+			d.refused++
+		}
+		return nil
 	}
-	if s.thin {
-		size = 0
+	if s.config.Thin {
+		p.takes = 0
 	}
-	s.free[best] -= size
-	s.volumes[claim] = allocation{pool: best, size: size, half: half}
-	return best
+	s.change(d, p.pool, -p.takes)
+	s.places[handle] = append(s.places[handle], p)
+	end(history.OK, strconv.Itoa(p.pool))
+	return &p
 }
 
-// complete ends what begin has begun, and returns false if there was nothing to end.
-func (s *storage) complete(claim types.UID) bool {
+// change makes a pool larger, or smaller. The mutex has to be locked.
+func (s *storage) change(d *disk, pool int, bytes int64) {
+	if s.config.Lag > 0 {
+		d.earlier = append(d.earlier, moment{until: time.Now(), free: slices.Clone(d.free)})
+	}
+	d.free[pool] += bytes
+}
+
+// find returns the place of a volume in a segment, or nil. The mutex has to be locked.
+func (s *storage) find(segment int, handle string) *place {
+	for i := range s.places[handle] {
+		if p := &s.places[handle][i]; p.segment == segment {
+			return p
+		}
+	}
+	return nil
+}
+
+// placesOf returns all places of a volume, in the order of the segments.
+func (s *storage) placesOf(handle string) []place {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	a, ok := s.volumes[claim]
-	if !ok || !a.half {
+	return slices.SortedFunc(slices.Values(s.places[handle]), func(a, b place) int { return cmp.Compare(a.segment, b.segment) })
+}
+
+// has returns whether a complete volume is in a segment.
+func (s *storage) has(segment int, handle string) bool {
+	return slices.ContainsFunc(s.placesOf(handle), func(p place) bool { return p.segment == segment && !p.half })
+}
+
+// complete ends a copy, and returns false if there was nothing to end.
+func (s *storage) complete(segment int, handle string) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	p := s.find(segment, handle)
+	if p == nil || !p.half {
 		return false
 	}
-	a.half = false
-	s.volumes[claim] = a
+	p.half = false
 	return true
 }
 
-// has checks whether a complete volume is here.
-func (s *storage) has(claim types.UID) bool {
+// remove gives the space of a volume back, and returns false if it has none.
+func (s *storage) remove(segment int, handle string) bool {
+	d := s.disks[segment]
+	end := s.config.History.Begin(history.Operation{Node: d.node, Kind: history.Delete, Volume: handle})
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	a, ok := s.volumes[claim]
-	return ok && !a.half
-}
-
-// holds checks whether a volume takes space here.
-func (s *storage) holds(claim types.UID) bool {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	_, ok := s.volumes[claim]
-	return ok
-}
-
-// release gives the space of a volume back, and returns false if it has none.
-func (s *storage) release(claim types.UID) bool {
-	defer s.call(history.Operation{Kind: history.Delete, Volume: string(claim)})(history.OK, "")
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	a, ok := s.volumes[claim]
-	if !ok {
-		return false
+	p := s.find(segment, handle)
+	if p == nil {
+		return false // and in no history
 	}
-	s.free[a.pool] += a.size
-	delete(s.volumes, claim)
+	s.change(d, p.pool, p.takes)
+	if s.places[handle] = slices.DeleteFunc(s.places[handle], func(p place) bool { return p.segment == segment }); len(s.places[handle]) == 0 {
+		delete(s.places, handle)
+	}
+	end(history.OK, "")
 	return true
 }
 
 // resize adds bytes to a pool, or takes them if less than zero.
-func (s *storage) resize(pool int, bytes int64) {
-	defer s.call(history.Operation{Kind: history.Resize, Bytes: bytes})(history.OK, strconv.Itoa(pool))
+func (s *storage) resize(segment, pool int, bytes int64) {
+	d := s.disks[segment]
+	end := s.config.History.Begin(history.Operation{Node: d.node, Kind: history.Resize, Bytes: bytes})
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.free[pool] += bytes
+	s.change(d, pool, bytes)
+	end(history.OK, strconv.Itoa(pool))
 }
 
-// pools returns the free bytes of each pool.
-func (s *storage) pools() []int64 {
+// shown is what was free in a segment as long ago as the lag says.
+func (s *storage) shown(segment int) []int64 {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return slices.Clone(s.free)
-}
-
-// count returns the number of volumes.
-func (s *storage) count() int {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	return len(s.volumes)
+	d, then := s.disks[segment], time.Now().Add(-s.config.Lag)
+	d.earlier = slices.DeleteFunc(d.earlier, func(m moment) bool { return m.until.Before(then) })
+	if len(d.earlier) > 0 {
+		return slices.Clone(d.earlier[0].free)
+	}
+	return slices.Clone(d.free)
 }

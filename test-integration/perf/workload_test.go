@@ -79,15 +79,18 @@ func startDriver(tCtx ktesting.TContext, sched *scheduler.Scheduler, w *schedule
 		}
 		params[name] = value
 	}
-	config := modeldriver.Config{Name: "perf.example.com", Apart: true, Untracked: params["published"] == 0, Unchecked: params["checked"] == 0, Bind: true}
+	config := modeldriver.Config{Name: "perf.example.com", Untracked: params["published"] == 0, Unchecked: params["checked"] == 0, Bind: true}
 	for i := range params["classes"] {
 		config.Classes = append(config.Classes, className(i))
 	}
 	for _, node := range nodes.Items {
-		config.Segments = append(config.Segments, modeldriver.Segment{
-			Labels: map[string]string{corev1.LabelHostname: node.Labels[corev1.LabelHostname]},
-			Pools:  modeldriver.GiB(400, 300, 200, 100),
-		})
+		for _, class := range config.Classes {
+			config.Segments = append(config.Segments, modeldriver.Segment{
+				Labels: map[string]string{corev1.LabelHostname: node.Labels[corev1.LabelHostname]},
+				Pools:  modeldriver.GiB(400, 300, 200, 100),
+				Class:  class,
+			})
+		}
 	}
 	if params["classes"] > 1 {
 		config.Create = storeObjects
@@ -98,7 +101,7 @@ func startDriver(tCtx ktesting.TContext, sched *scheduler.Scheduler, w *schedule
 	if err != nil {
 		return err
 	}
-	objects := len(config.Segments) * len(config.Classes)
+	objects := len(config.Segments)
 	var took time.Duration
 	var inUse float64
 	tCtx.Cleanup(func() {

@@ -36,7 +36,7 @@ func testAttach(t *testing.T, options clustertest.Options) {
 	createNodes(c, 3)
 	config := local([]int64{100}, []int64{99}, []int64{99})
 	config.AttachRequired = true
-	driver := c.StartRebuilder(config)
+	driver := c.StartDriver(config)
 	c.StartAttachDetach()
 	startApp(c, "100Gi")
 	expectAttached(c, "data-app-0", "node-1")
@@ -45,7 +45,7 @@ func testAttach(t *testing.T, options clustertest.Options) {
 	drain(c)
 	c.CreatePod(app)
 	c.ExpectNoRoom(app.Name, 2)
-	driver.Resize(2, 0, 1<<30)
+	driver.Resize("node-3", 0, 1<<30)
 	c.ExpectNode(app.Name, "node-3")
 	expectAttached(c, "data-app-0", "node-3")
 	data.expect(c, "node-1", "node-3")

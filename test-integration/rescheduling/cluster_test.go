@@ -10,14 +10,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/clustertest"
 	"capacityv2.internal/test-integration/modeldriver"
-	"capacityv2.internal/test-integration/rebuilder"
 )
 
 func TestMain(m *testing.M) { apiservertest.Main(m, "MutablePVNodeAffinity") }
@@ -39,7 +36,7 @@ func start(t *testing.T, options clustertest.Options) *clustertest.Cluster {
 // local returns the disks of a driver that can rebuild volumes: node-1 has the first pools, and
 // so on. The sizes are in GiB.
 func local(nodes ...[]int64) modeldriver.Config {
-	config := modeldriver.Config{Name: driverName, Classes: []string{class}}
+	config := modeldriver.Config{Name: driverName, Classes: []string{class}, Rebuilding: true}
 	for i, sizes := range nodes {
 		config.Segments = append(config.Segments, modeldriver.Segment{
 			Labels: clustertest.OnNode(fmt.Sprintf("node-%d", i+1)),
@@ -64,18 +61,18 @@ func startApp(c *clustertest.Cluster, size string) {
 
 // startAtHome starts a control plane, with nodes that have the pools of a driver, and
 // app on node-1 with a volume of this size.
-func startAtHome(t *testing.T, options clustertest.Options, size string, config modeldriver.Config) (*clustertest.Cluster, *rebuilder.Driver, *history) {
+func startAtHome(t *testing.T, options clustertest.Options, size string, config modeldriver.Config) (*clustertest.Cluster, *modeldriver.Driver, *history) {
 	t.Helper()
 	c := start(t, options)
 	createNodes(c, len(config.Segments))
-	driver := c.StartRebuilder(config)
+	driver := c.StartDriver(config)
 	startApp(c, size)
 	return c, driver, observe(c, app.Claims[0])
 }
 
 // startCopying is startAtHome for a volume of a drained node that is being copied to node-2
 // for app, and takes its time.
-func startCopying(t *testing.T, options clustertest.Options) (*clustertest.Cluster, *rebuilder.Driver, *history) {
+func startCopying(t *testing.T, options clustertest.Options) (*clustertest.Cluster, *modeldriver.Driver, *history) {
 	t.Helper()
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{100}))
 	driver.Slow(true)
@@ -95,10 +92,7 @@ func drain(c *clustertest.Cluster) {
 
 // expectVolumes checks how many volumes the nodes have, and that the scheduler has
 // asked for none where there was no room.
-func expectVolumes(c *clustertest.Cluster, driver interface {
-	Volumes() []int
-	Failed() int
-}, want ...int) {
+func expectVolumes(c *clustertest.Cluster, driver *modeldriver.Driver, want ...int) {
 	c.Helper()
 	c.Eventually(func(context.Context) error {
 		if got := driver.Volumes(); !slices.Equal(got, want) {
@@ -124,12 +118,6 @@ func createNodes(c *clustertest.Cluster, n int) {
 	c.Helper()
 	c.CreateNodes(n)
 	for i := range n {
-		_, err := c.Client().StorageV1().CSINodes().Create(c, &storagev1.CSINode{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i+1)},
-			Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{
-				Name: driverName, NodeID: fmt.Sprintf("node-%d", i+1), TopologyKeys: []string{clustertest.NodeLabel},
-			}}},
-		}, metav1.CreateOptions{})
-		c.ExpectNoError(err, "create CSINode")
+		c.CreateCSINode(driverName, fmt.Sprintf("node-%d", i+1), clustertest.NodeLabel)
 	}
 }

@@ -56,8 +56,8 @@ func TestSlowCopy(t *testing.T) {
 
 func testSlowCopy(t *testing.T, options clustertest.Options, change func(*clustertest.Cluster)) {
 	disks := local([]int64{100}, []int64{100}, []int64{100})
-	disks.Refuses = func(claim *corev1.PersistentVolumeClaim) error {
-		if claim.Name == "lost" {
+	disks.BeforeCreate = func(_ context.Context, claim string) error {
+		if claim == "lost" {
 			return errors.New("the volume does not come")
 		}
 		return nil

@@ -30,7 +30,7 @@ func testDrainMany(t *testing.T, options clustertest.Options, silent bool) {
 	createNodes(c, 3)
 	late := local([]int64{200}, []int64{100}, []int64{100})
 	late.RefreshDelay, late.SilentRebuild = 500*time.Millisecond, silent
-	driver := c.StartRebuilder(late)
+	driver := c.StartDriver(late)
 	var all []clustertest.Pod
 	for i := range pods {
 		pod := clustertest.Pod{Name: fmt.Sprintf("app-%d", i), Claims: []string{fmt.Sprintf("data-app-%d", i)}, NodeSelector: clustertest.OnNode("node-1")}

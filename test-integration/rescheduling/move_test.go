@@ -15,7 +15,7 @@ func TestMove(t *testing.T) { clustertest.ForEachPolicyInTurn(t, testMove) }
 func testMove(t *testing.T, options clustertest.Options) {
 	c := start(t, options)
 	createNodes(c, 4)
-	driver := c.StartRebuilder(local([]int64{100}, []int64{99}, []int64{99}, []int64{99}))
+	driver := c.StartDriver(local([]int64{100}, []int64{99}, []int64{99}, []int64{99}))
 	startApp(c, "100Gi")
 	data, rescheduled := observe(c, "data-app-0"), c.Rescheduled()
 
@@ -41,7 +41,7 @@ func testMove(t *testing.T, options clustertest.Options) {
 			c.Errorf("%d volumes are released, want 1", got)
 		}
 
-		driver.Resize(i+1, 0, 1<<30)
+		driver.Resize(next, 0, 1<<30)
 		c.ExpectNode(app.Name, next)
 		nodes = append(nodes, next)
 		data.expect(c, nodes...)

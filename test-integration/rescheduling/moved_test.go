@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"capacityv2.internal/test-integration/clustertest"
-	"capacityv2.internal/test-integration/rebuilder"
+	"capacityv2.internal/test-integration/modeldriver"
 )
 
 // TestStaleSelectedNode: the node affinity of a volume counts, and not the node for
@@ -37,7 +37,7 @@ func testMovedByDriver(t *testing.T, options clustertest.Options) {
 	move(c, driver, "data-app-0", "node-3")
 	expectAffinity(c, "data-app-0", "node-3")
 	expectVolumes(c, driver, 0, 0, 1)
-	driver.Resize(0, 0, -1<<30)
+	driver.Resize("node-1", 0, -1<<30)
 	c.WaitForCapacity(99 << 30)
 
 	c.Cordon("node-3")
@@ -47,7 +47,7 @@ func testMovedByDriver(t *testing.T, options clustertest.Options) {
 	c.ExpectNoRoom(app.Name, 2)
 	data.expectUntouched(c)
 
-	driver.Resize(1, 0, 1<<30)
+	driver.Resize("node-2", 0, 1<<30)
 	c.ExpectNode(app.Name, "node-2")
 	data.expect(c, "node-1", "node-2")
 	expectVolumes(c, driver, 0, 1, 0)
@@ -87,7 +87,7 @@ func testNobodySaysWhere(t *testing.T, options clustertest.Options) {
 	c.ExpectNoRoom(app.Name, 2)
 	data.expectUntouched(c)
 
-	driver.Resize(1, 0, 1<<30)
+	driver.Resize("node-2", 0, 1<<30)
 	c.ExpectNode(app.Name, "node-2")
 	data.expect(c, "node-1", "node-2")
 }
@@ -100,7 +100,7 @@ func unset(c *clustertest.Cluster, claim string) {
 }
 
 // move has a driver move the volume of a claim.
-func move(c *clustertest.Cluster, driver *rebuilder.Driver, claim, node string) {
+func move(c *clustertest.Cluster, driver *modeldriver.Driver, claim, node string) {
 	c.Helper()
 	c.ExpectNoError(driver.Move(c, c.Volume(claim), node), "move volume")
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"capacityv2.internal/test-integration/clustertest"
-	"capacityv2.internal/test-integration/rebuilder"
+	"capacityv2.internal/test-integration/modeldriver"
 )
 
 // selectedNode is where the scheduler writes its decision.
@@ -158,7 +158,7 @@ func placeIs(c *clustertest.Cluster, claim, want string) error {
 			nodes = append(nodes, term.MatchExpressions[0].Values...)
 		}
 		got = fmt.Sprintf("usable on %q", nodes)
-		if !rebuilder.IsConfirmed(volume) {
+		if !modeldriver.IsConfirmed(volume) {
 			got += ", unless the claim was sent elsewhere"
 		}
 	}
@@ -169,7 +169,7 @@ func placeIs(c *clustertest.Cluster, claim, want string) error {
 }
 
 // expectCopies waits until these nodes have copies of the volume of a claim, complete or not.
-func expectCopies(c *clustertest.Cluster, driver *rebuilder.Driver, claim string, want ...string) {
+func expectCopies(c *clustertest.Cluster, driver *modeldriver.Driver, claim string, want ...string) {
 	c.Helper()
 	handle := c.Volume(claim).Spec.CSI.VolumeHandle
 	c.Eventually(func(context.Context) error {

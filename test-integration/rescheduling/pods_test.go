@@ -16,7 +16,7 @@ func TestMixedPod(t *testing.T) { clustertest.ForEachPolicyInTurn(t, testMixedPo
 func testMixedPod(t *testing.T, options clustertest.Options) {
 	c := start(t, options)
 	createNodes(c, 3)
-	driver := c.StartRebuilder(local([]int64{60}, []int64{119}, []int64{60, 59}))
+	driver := c.StartDriver(local([]int64{60}, []int64{119}, []int64{60, 59}))
 	network := c.StartDriver(modeldriver.Config{Name: "network.example.com", Classes: []string{"network"}, Untracked: true,
 		Segments: []modeldriver.Segment{{Pools: modeldriver.GiB(60)}}})
 	c.CreateClaim("network", "network", "60Gi")
@@ -32,7 +32,7 @@ func testMixedPod(t *testing.T, options clustertest.Options) {
 	c.CreatePod(pod)
 	c.ExpectNoRoom("mixed", 2)
 
-	driver.Resize(2, 1, 1<<30)
+	driver.Resize("node-3", 1, 1<<30)
 	c.ExpectNode("mixed", "node-3")
 	rebuilt.expect(c, "node-1", "node-3")
 	everywhere.expectUntouched(c)
@@ -54,7 +54,7 @@ func testRace(t *testing.T, options clustertest.Options) {
 	config := local([]int64{50, 50}, []int64{49})
 	// Only when the test says so.
 	config.RefreshDelay = time.Hour
-	driver := c.StartRebuilder(config)
+	driver := c.StartDriver(config)
 	var pods []clustertest.Pod
 	for i := range 2 {
 		pod := clustertest.Pod{Name: fmt.Sprintf("app-%d", i), Claims: []string{fmt.Sprintf("data-app-%d", i)}}
@@ -72,7 +72,7 @@ func testRace(t *testing.T, options clustertest.Options) {
 		c.ExpectNoRoom(pod.Name, 1)
 	}
 
-	driver.Resize(1, 0, 1<<30)
+	driver.Resize("node-2", 0, 1<<30)
 	driver.Publish()
 	c.WaitForPlaced(1)
 	placed, err := c.Placed(c)

@@ -7,18 +7,18 @@ import (
 	"time"
 
 	"capacityv2.internal/test-integration/clustertest"
-	"capacityv2.internal/test-integration/rebuilder"
+	"capacityv2.internal/test-integration/modeldriver"
 )
 
 // startRefused drains node-1, whose volume its driver refuses to rebuild on node-2: there is
 // less room than is published. node-3 is full.
-func startRefused(t *testing.T, options clustertest.Options) (*clustertest.Cluster, *rebuilder.Driver, *history) {
+func startRefused(t *testing.T, options clustertest.Options) (*clustertest.Cluster, *modeldriver.Driver, *history) {
 	t.Helper()
 	config := local([]int64{100}, []int64{100}, []int64{98})
 	// Only when the test says so.
 	config.RefreshDelay = time.Hour
 	c, driver, data := startAtHome(t, options, "100Gi", config)
-	driver.Resize(1, 0, -1<<30)
+	driver.Resize("node-2", 0, -1<<30)
 	drain(c)
 	expectReleased(c, "data-app-0", "node-1")
 	c.CreatePod(preferring(app, "node-2"))
@@ -64,7 +64,7 @@ func testRefusal(t *testing.T, options clustertest.Options, restart func(*cluste
 	c.ExpectNoRoom(app.Name, 2)
 	data.expect(c, "node-1", "node-2")
 
-	driver.Resize(2, 0, 2<<30)
+	driver.Resize("node-3", 0, 2<<30)
 	driver.Publish()
 	c.ExpectNode(app.Name, "node-3")
 	data.expect(c, "node-1", "node-2", "node-3")

@@ -36,7 +36,7 @@ func testSharedClaim(t *testing.T, options clustertest.Options) {
 		c.ExpectNoRoom(replica.Name, 2)
 	}
 	data.expectUntouched(c)
-	driver.Resize(2, 0, 1<<30)
+	driver.Resize("node-3", 0, 1<<30)
 	for _, replica := range replicas {
 		c.ExpectNode(replica.Name, "node-3")
 	}
@@ -61,7 +61,7 @@ func testSharedClaimFailedBinding(t *testing.T, options clustertest.Options, nod
 	hold.Fail = errors.New("fails once")
 	c := start(t, hold.AddTo(options, false))
 	createNodes(c, 2)
-	driver := c.StartRebuilder(local([]int64{100}, []int64{100}))
+	driver := c.StartDriver(local([]int64{100}, []int64{100}))
 	startApp(c, "100Gi")
 	data := observe(c, "data-app-0")
 	drain(c)

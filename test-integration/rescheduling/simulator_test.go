@@ -20,7 +20,7 @@ func TestSimulatedRebuild(t *testing.T) { clustertest.ForEachPolicy(t, testSimul
 func testSimulatedRebuild(t *testing.T, options clustertest.Options) {
 	c := start(t, options)
 	createNodes(c, 1)
-	driver := c.StartRebuilder(local([]int64{200}))
+	driver := c.StartDriver(local([]int64{200}))
 	pods := statefulSet(c, 2)
 	for _, pod := range pods {
 		c.CreatePod(pod)

@@ -29,7 +29,7 @@ func testDrainToLargeNode(t *testing.T, options clustertest.Options) {
 	createNodes(c, 4)
 	config := local([]int64{400}, []int64{400}, []int64{99}, []int64{99})
 	config.RefreshDelay = time.Second
-	driver := c.StartRebuilder(config)
+	driver := c.StartDriver(config)
 	others := []string{"node-2", "node-3", "node-4"}
 	for _, node := range others {
 		c.Cordon(node)
@@ -61,7 +61,7 @@ func testRestartMany(t *testing.T, options clustertest.Options) {
 	createNodes(c, 4)
 	config := local([]int64{400}, []int64{400}, []int64{400}, []int64{400})
 	config.RefreshDelay = time.Second
-	driver := c.StartRebuilder(config)
+	driver := c.StartDriver(config)
 	pods, nodes := statefulSet(c, 16), map[string]string{}
 	for _, pod := range pods {
 		c.CreatePod(pod)

@@ -22,7 +22,7 @@ func TestVolumesThatStay(t *testing.T) { clustertest.ForEachPolicy(t, testVolume
 func testVolumesThatStay(t *testing.T, options clustertest.Options) {
 	c := start(t, options)
 	createNodes(c, 2)
-	driver := c.StartRebuilder(local([]int64{60, 60}, []int64{10}))
+	driver := c.StartDriver(local([]int64{60, 60}, []int64{10}))
 	startApp(c, "60Gi")
 	c.CreateClaim("data-agent", class, "60Gi")
 	agent := clustertest.Pod{Name: "agent", Claims: []string{"data-agent"}, With: daemonOf("node-1")}

@@ -64,7 +64,7 @@ func TestUncordonBeforeBinding(t *testing.T) { clustertest.ForEachPolicy(t, test
 func testUncordonBeforeBinding(t *testing.T, options clustertest.Options) {
 	c, binding := startHolding(t, options, "node-2", true)
 	createNodes(c, 2)
-	driver := c.StartRebuilder(local([]int64{100}, []int64{100}))
+	driver := c.StartDriver(local([]int64{100}, []int64{100}))
 	startApp(c, "100Gi")
 	drain(c)
 	c.CreatePod(app)

@@ -21,7 +21,7 @@ func TestAutoscalerGuide(t *testing.T) {
 	clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
 		object := guideObject(t)
 		c := clustertest.StartWith(ktesting.Init(t), options)
-		c.CreateClass(object.StorageClassName, "driver.example.com")
+		c.CreateUnserved(object.StorageClassName, "driver.example.com")
 		c.CreateNode("template", object.NodeTopology.MatchLabels)
 		publish(c, object)
 
@@ -71,7 +71,7 @@ func TestStartupTaint(t *testing.T) {
 			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
 				c := clustertest.StartWith(ktesting.Init(t), options)
 				config := local([]int64{100, 100})
-				c.CreateClass(class, config.Name)
+				c.CreateUnserved(class, config.Name)
 				template := guideObject(t)
 				template.StorageClassName = class
 				publish(c, template)
@@ -113,7 +113,7 @@ func TestSimulatedReserve(t *testing.T) {
 	clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
 		c := clustertest.StartWith(ktesting.Init(t), options)
 		object := guideObject(t)
-		c.CreateClass(object.StorageClassName, "driver.example.com")
+		c.CreateUnserved(object.StorageClassName, "driver.example.com")
 		publish(c, object)
 		c.CreateNode("existing", clustertest.TemplateNodes, startupTaint)
 		for i, pod := range []string{"a", "b", "c", "d", "e", "f", "g"} {

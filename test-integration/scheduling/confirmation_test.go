@@ -151,7 +151,7 @@ func TestRoundedUp(t *testing.T) {
 	config := unpublished([]int64{100})
 	config.RoundUp = 20 << 30
 	gate := newGate()
-	config.Refuses = gate.refuses
+	config.BeforeCreate = gate.beforeCreate
 	driver := c.StartDriver(config)
 	for i := range 4 {
 		name := fmt.Sprintf("pod-%d", i)

@@ -62,7 +62,7 @@ func testGang(t *testing.T, options clustertest.Options) {
 	if len(placed) != 4 {
 		c.Errorf("nodes of the pods: %v, want none for the second group", placed)
 	}
-	driver.Resize(0, 0, 20<<30)
+	driver.Resize("node-1", 0, 20<<30)
 	driver.Publish()
 	for _, pod := range second {
 		c.ExpectNode(pod, "node-1")

@@ -220,7 +220,7 @@ func testMaximumVolumeSize(t *testing.T, options clustertest.Options) {
 	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(1)
 	config := local([]int64{50, 50})
-	config.TotalOnly = true
+	config.Report = modeldriver.SumAndLargest
 	driver := c.StartDriver(config)
 
 	c.CreatePod(clustertest.Pod{Name: "three-halves", Class: class, Sizes: []string{"50Gi", "50Gi", "50Gi"}})
@@ -324,7 +324,7 @@ func testTopologySpread(t *testing.T, options clustertest.Options) {
 	c.CreatePod(clustertest.Pod{Name: "second", Class: class, Sizes: []string{"60Gi", "60Gi"}, With: spread})
 	c.ExpectReason("second", 2, podtopologyspread.ErrReasonConstraintsNotMatch)
 	c.ExpectNoRoom("second", 2)
-	driver.Resize(0, 1, 1<<30)
+	driver.Resize("a", 1, 1<<30)
 	c.ExpectNode("second", "node-1", "node-2")
 	expectNoFailures(c, driver)
 }

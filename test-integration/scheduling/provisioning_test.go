@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -40,11 +39,11 @@ func (g *claimGate) open(claims ...string) {
 	g.closed.Delete(claims...)
 }
 
-// refuses is for modeldriver.Config.
-func (g *claimGate) refuses(claim *corev1.PersistentVolumeClaim) error {
+// beforeCreate is for modeldriver.Config.
+func (g *claimGate) beforeCreate(_ context.Context, claim string) error {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	if g.closed.Has(claim.Name) {
+	if g.closed.Has(claim) {
 		return errors.New("the storage is busy")
 	}
 	return nil
@@ -99,7 +98,7 @@ func testVolumeNeverComes(t *testing.T, options clustertest.Options) {
 	gate := newGate()
 	gate.close("stuck-0")
 	config := local([]int64{1000})
-	config.Refuses = gate.refuses
+	config.BeforeCreate = gate.beforeCreate
 	driver := c.StartDriver(config)
 	c.CreatePod(clustertest.Pod{Name: "stuck", Class: class, Sizes: []string{"500Gi"}})
 	waitForSelected(c, "stuck-0")
@@ -134,7 +133,7 @@ func testRecreatedPod(t *testing.T, options clustertest.Options) {
 	gate := newGate()
 	gate.close("data")
 	config := unpublished([]int64{130})
-	config.Refuses = gate.refuses
+	config.BeforeCreate = gate.beforeCreate
 	driver := c.StartDriver(config)
 	c.CreateClaim("data", class, "60Gi")
 	app := clustertest.Pod{Name: "app", Claims: []string{"data"}}

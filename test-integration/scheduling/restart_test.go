@@ -70,7 +70,7 @@ func testKilledBeforeAnswer(t *testing.T, options clustertest.Options) {
 	gate := newGate()
 	gate.close("first-0")
 	config := unpublished([]int64{100})
-	config.Refuses, config.Confirming = gate.refuses, true
+	config.BeforeCreate, config.Confirming = gate.beforeCreate, true
 	driver := c.StartDriver(config)
 	c.WaitForScheduler()
 	c.HoldAnswers("persistentvolumeclaims")

@@ -21,7 +21,7 @@ func TestMalformedObjects(t *testing.T) {
 		c := clustertest.StartWith(ktesting.Init(t), options)
 		// No driver serves the class: the decision is all that there is to see.
 		const stored = "stored"
-		c.CreateClass(stored, stored+".example.com")
+		c.CreateUnserved(stored, stored+".example.com")
 		for i, object := range []storagev1.CSIStorageCapacity{
 			{AvailableCapacities: []resource.Quantity{resource.MustParse("-100Gi"), resource.MustParse("-1")}},
 			{Capacity: new(resource.MustParse("-1")), MaximumVolumeSize: new(resource.MustParse("-100Gi"))},

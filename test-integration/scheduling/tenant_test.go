@@ -24,8 +24,8 @@ func TestClaimsOfATenant(t *testing.T) {
 		c.CreateNodes(1)
 		config := unpublished([]int64{100})
 		config.Confirming = true
-		config.Refuses = func(claim *corev1.PersistentVolumeClaim) error {
-			if claim.Spec.Selector != nil {
+		config.BeforeCreate = func(_ context.Context, claim string) error {
+			if claim == "huge" || claim == "all" {
 				return errors.New("claim Selector is not supported")
 			}
 			return nil

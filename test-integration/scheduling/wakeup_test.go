@@ -39,7 +39,7 @@ func testWakeUp(t *testing.T, options clustertest.Options) {
 
 	// The largest pool does not grow.
 	begin := time.Now()
-	driver.Resize(0, 1, 50<<30)
+	driver.Resize("node-1", 1, 50<<30)
 	c.ExpectNode("waiting", "node-1")
 	t.Logf("the pod had its node after %s", time.Since(begin))
 	// None, if the pod was about to be tried again anyway.
@@ -62,7 +62,7 @@ func testShrinkingCapacityWakesNobody(t *testing.T, options clustertest.Options)
 	c.ExpectNoRoom("waiting", 1)
 	woken := c.Woken(capacityEvents)
 
-	driver.Resize(0, 1, -10<<30)
+	driver.Resize("node-1", 1, -10<<30)
 	c.Eventually(func(ctx context.Context) error {
 		got, err := c.Client().StorageV1().CSIStorageCapacities(modeldriver.Namespace).Get(ctx, class+"-0", metav1.GetOptions{})
 		if err == nil && got.Capacity.Value() != 110<<30 {

@@ -43,7 +43,7 @@ func (w *world) cell(s set, class string, running components, during func()) out
 			w.driver.SetPools(node, newPools(node)...)
 		}
 	}
-	w.driver.CreateClass(w.drivers, class)
+	w.drivers.CreateClass(class, w.driver.Name)
 	programs := components{provisioner: startProvisioner(w.drivers, s.provisioner, w.driver), "kube-apiserver that writes": w.writer.Process, "kube-apiserver that reads": w.reader.Process}
 	for name, p := range running {
 		programs[name] = p
@@ -84,7 +84,7 @@ func (w *world) cell(s set, class string, running components, during func()) out
 }
 
 func onNode(w *world, node string) map[string]string {
-	return map[string]string{w.driver.TopologyKey: node}
+	return map[string]string{nodeLabel: node}
 }
 
 // observePools waits until all nodes have their objects, and returns what these show.

@@ -12,8 +12,8 @@ import (
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/apiservertest"
-	"capacityv2.internal/test-integration/centraldriver"
 	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/modeldriver"
 )
 
 const (
@@ -85,7 +85,7 @@ func startComponent(c *clustertest.Cluster, k kind, name, kubeconfig string, fla
 }
 
 // startProvisioner starts the driver and the provisioner, and checks its kind.
-func startProvisioner(c *clustertest.Cluster, k kind, d *centraldriver.Driver) *apiservertest.Process {
+func startProvisioner(c *clustertest.Cluster, k kind, d *modeldriver.Driver) *apiservertest.Process {
 	c.Helper()
 	program := k.program(c.TContext.TContext, provisioner)
 	version, err := exec.Command(program, "--version").CombinedOutput()
@@ -97,7 +97,7 @@ func startProvisioner(c *clustertest.Cluster, k kind, d *centraldriver.Driver) *
 	if k == on {
 		flags = append(flags, "--capacity-confirmation")
 	}
-	return d.StartProvisioner(c, program, flags...)
+	return c.StartProvisioner(d, "", program, flags...)
 }
 
 // crash is what programs print about their own errors.

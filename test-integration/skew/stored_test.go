@@ -13,6 +13,7 @@ import (
 	"k8s.io/component-helpers/storage/capacity"
 
 	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/modeldriver"
 )
 
 // stored is what outlives the programs.
@@ -42,7 +43,7 @@ const (
 func (s *stored) use(w *world, number int, want step) string {
 	w.users.Helper()
 	if s.volumes == nil {
-		w.driver.CreateClass(w.drivers, keptClass)
+		w.drivers.CreateClass(keptClass, w.driver.Name)
 		s.createReleased(w)
 		pod := keeper
 		pod.NodeSelector = onNode(w, keptNode)
@@ -137,7 +138,7 @@ func (s *stored) readFields(w *world, want step) (quietFields, writtenFields fie
 		return notThere, notThere
 	}
 	read := func(name string, want fields) fields {
-		object, err := w.users.Client().StorageV1().CSIStorageCapacities(w.driver.Namespace()).Get(w.users, name, metav1.GetOptions{})
+		object, err := w.users.Client().StorageV1().CSIStorageCapacities(modeldriver.Namespace).Get(w.users, name, metav1.GetOptions{})
 		w.users.ExpectNoError(err, "get CSIStorageCapacity")
 		driver, err := w.users.Client().StorageV1().CSIDrivers().Get(w.users, name, metav1.GetOptions{})
 		w.users.ExpectNoError(err, "get CSIDriver")
@@ -167,7 +168,7 @@ var confirmed = func() *storagev1.CSIStorageCapacity {
 // label to those that get written.
 func (s *stored) writeFields(w *world, k kind) {
 	w.users.Helper()
-	capacities, drivers := w.users.Client().StorageV1().CSIStorageCapacities(w.driver.Namespace()), w.users.Client().StorageV1().CSIDrivers()
+	capacities, drivers := w.users.Client().StorageV1().CSIStorageCapacities(modeldriver.Namespace), w.users.Client().StorageV1().CSIDrivers()
 	if k == on && !s.quiet {
 		for _, name := range []string{quiet, written} {
 			object := confirmed.DeepCopy()

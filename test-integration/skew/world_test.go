@@ -15,7 +15,6 @@ import (
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/apiservertest"
-	"capacityv2.internal/test-integration/centraldriver"
 	"capacityv2.internal/test-integration/clustertest"
 	"capacityv2.internal/test-integration/modeldriver"
 )
@@ -32,6 +31,9 @@ const (
 )
 
 var nodes = []string{togetherNode, apartNode, manyNode, largeNode, homeNode, fullNode, keptNode}
+
+// nodeLabel has the name of a node, and is the topology of the driver.
+const nodeLabel = "topology.skew.example.com/node"
 
 // rebuildLabel is a label of the node with the volume of a drained pod, and of one without room for
 // it.
@@ -50,25 +52,30 @@ type world struct {
 	writer, reader *apiservertest.Server
 	// drivers is for those who use the writer, users for those who use the reader.
 	drivers, users *clustertest.Cluster
-	driver         *centraldriver.Driver
+	driver         *modeldriver.Driver
 }
 
 // newWorld creates what an administrator and kubelets create, if it is not there yet.
 func newWorld(tCtx ktesting.TContext, writer, reader *apiservertest.Server) *world {
 	tCtx.Helper()
-	w := (&world{writer: writer, reader: reader, driver: &centraldriver.Driver{Name: "skew.example.com", TopologyKey: "topology.skew.example.com/node"}}).in(tCtx)
+	config := modeldriver.Config{Name: "skew.example.com", Rebuilding: true, Report: modeldriver.SumAndPools}
+	for _, node := range nodes {
+		config.Segments = append(config.Segments, modeldriver.Segment{Labels: map[string]string{nodeLabel: node}, Pools: newPools(node)})
+	}
+	driver, err := modeldriver.New(config)
+	tCtx.ExpectNoError(err, "driver")
+	w := (&world{writer: writer, reader: reader, driver: driver}).in(tCtx)
 	list, err := w.drivers.Client().CoreV1().Nodes().List(tCtx, metav1.ListOptions{})
 	tCtx.ExpectNoError(err, "list nodes")
-	for _, node := range nodes {
-		w.driver.SetPools(node, newPools(node)...)
+	for _, segment := range config.Segments {
 		if len(list.Items) > 0 {
-			continue
+			break
 		}
 		labels := map[string]string{}
-		if node == homeNode || node == fullNode {
+		if node := segment.Name(); node == homeNode || node == fullNode {
 			labels[rebuildLabel] = "true"
 		}
-		w.driver.CreateNode(w.drivers, node, labels)
+		w.drivers.CreateNodeOf(driver, segment.Name(), segment, labels)
 	}
 	w.createDriver()
 	return w
@@ -81,7 +88,7 @@ func (w *world) createDriver() {
 	if !apierrors.IsNotFound(err) {
 		w.drivers.ExpectNoError(err, "delete CSIDriver")
 	}
-	w.driver.CreateDriver(w.drivers, new(true))
+	w.drivers.ExpectNoError(w.driver.Install(w.drivers, w.drivers.Client()), "install the driver")
 }
 
 // in returns the world for a subtest.
@@ -98,14 +105,14 @@ func (w *world) in(tCtx ktesting.TContext) *world {
 
 // objects returns the capacity objects of a class by their nodes, as the scheduler reads them.
 func (w *world) objects(ctx context.Context, class string) (map[string]storagev1.CSIStorageCapacity, error) {
-	list, err := w.users.Client().StorageV1().CSIStorageCapacities(w.driver.Namespace()).List(ctx, metav1.ListOptions{})
+	list, err := w.users.Client().StorageV1().CSIStorageCapacities(modeldriver.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
 	objects := map[string]storagev1.CSIStorageCapacity{}
 	for _, o := range list.Items {
 		if o.StorageClassName == class && o.NodeTopology != nil {
-			objects[o.NodeTopology.MatchLabels[w.driver.TopologyKey]] = o
+			objects[o.NodeTopology.MatchLabels[nodeLabel]] = o
 		}
 	}
 	return objects, nil

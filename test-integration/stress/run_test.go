@@ -193,7 +193,7 @@ func (r *run) checkIdle() {
 			key := fit{pod: pod, node: node}
 			class := r.classOf(pod)
 			place := class + "/" + nodeName(node)
-			free, sizes := r.drivers[class].Free(node), r.sizes(pod)
+			free, sizes := r.drivers[class].Free(nodeName(node)), r.sizes(pod)
 			room := !pinned[pod] && !busy[place] && hasRoom(slices.Clone(free), sizes)
 			r.longest = max(r.longest, r.since(r.roomSince, key, room, now))
 			for pool := range free {
