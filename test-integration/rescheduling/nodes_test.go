@@ -1,6 +1,7 @@
 package rescheduling
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,7 @@ func TestReplicas(t *testing.T) { clustertest.ForEachPolicy(t, testReplicas) }
 
 func testReplicas(t *testing.T, options clustertest.Options) {
 	config := local([]int64{100}, []int64{100}, []int64{100})
-	config.Copies = 2
+	config.Replicas = 2
 	c, driver, data := startAtHome(t, options, "100Gi", config)
 	expectVolumes(c, driver, 1, 1, 0)
 
@@ -29,6 +30,29 @@ func testReplicas(t *testing.T, options clustertest.Options) {
 
 	c.Cordon("node-2")
 	expectReleased(c, "data-app-0", "node-1", "node-2")
+}
+
+// TestTopologyIsNoName: what the label of a driver's topology says is not the name of the node.
+func TestTopologyIsNoName(t *testing.T) { clustertest.ForEachPolicy(t, testTopologyIsNoName) }
+
+func testTopologyIsNoName(t *testing.T, options clustertest.Options) {
+	const label = "topology.rebuilds.example.com/storage"
+	c := start(t, options)
+	config := local([]int64{100}, []int64{100})
+	for i, value := range []string{"node-2", "b"} { // not node-1, and not node-2
+		config.Segments[i].Labels = map[string]string{label: value}
+		c.CreateNode(fmt.Sprintf("node-%d", i+1), config.Segments[i].Labels)
+	}
+	driver := c.StartDriver(config)
+	startApp(c, "100Gi")
+	data := observe(c, "data-app-0")
+	drain(c)
+	expectReleased(c, "data-app-0", "node-1")
+	c.CreatePod(app)
+	c.ExpectNode(app.Name, "node-2")
+	data.expect(c, "node-1", "node-2")
+	expectAffinity(c, "data-app-0", "b")
+	expectVolumes(c, driver, 0, 1)
 }
 
 // TestSurge: while a pod runs on the cordoned node, another one with the same claim
@@ -94,7 +118,7 @@ func testRecreatedNode(t *testing.T, options clustertest.Options, hasData bool) 
 	c.CreateNode("node-1", nil)
 	if !hasData {
 		driver.RemoveCopy(c.Volume("data-app-0").Spec.CSI.VolumeHandle, "node-1")
-		driver.Resize(0, 0, -1<<30)
+		driver.Resize("node-1", 0, -1<<30)
 		c.WaitForCapacity(99 << 30)
 	}
 	c.CreatePod(app)
@@ -110,7 +134,7 @@ func testRecreatedNode(t *testing.T, options clustertest.Options, hasData bool) 
 		return
 	}
 	expectReleased(c, "data-app-0")
-	driver.Resize(0, 0, 1<<30)
+	driver.Resize("node-1", 0, 1<<30)
 	c.ExpectNode(app.Name, "node-1")
 	expectAffinity(c, "data-app-0", "node-1")
 	expectVolumes(c, driver, 1, 0)
