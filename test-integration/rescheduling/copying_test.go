@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	st "k8s.io/kubernetes/pkg/scheduler/testing"
 
@@ -72,7 +73,16 @@ func testSlowCopy(t *testing.T, options clustertest.Options, change func(*cluste
 
 	// What is reserved on node-3 for a volume that does not come shows when the time is over.
 	c.CreateClaim("lost", class, "100Gi")
-	send(c, "lost", "node-3")
+	lost := on("node-3", "lost")
+	c.CreatePod(lost)
+	c.Eventually(func(ctx context.Context) error {
+		claim, err := c.Client().CoreV1().PersistentVolumeClaims(c.Namespace).Get(ctx, "lost", metav1.GetOptions{})
+		if err == nil && claim.Annotations[selectedNode] == "" {
+			err = errors.New("the claim was not sent")
+		}
+		return err
+	})
+	c.DeletePod(lost)
 	c.CreateClaim("clock", class, "100Gi")
 	c.CreatePod(on("node-3", "clock"))
 	c.ExpectReason("clock", 1, clustertest.Reserved)

@@ -127,7 +127,7 @@ func TestOlderProvisionerRepeatsNumbers(t *testing.T) {
 }
 
 func testOlderProvisionerRepeatsNumbers(t *testing.T, options clustertest.Options) {
-	options.ReservationTimeout = 1
+	options.ReservationTimeout = 10
 	c, driver, first := startWithVolume(t, options, true)
 	driver.Confirm(false)
 	c.CreatePod(clustertest.Pod{Name: "second", Class: class, Sizes: []string{"60Gi"}})

@@ -122,7 +122,7 @@ func testProfilesShareReservations(t *testing.T, options clustertest.Options) {
 	}
 	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(1)
-	driver := c.StartDriver(unpublished([]int64{100, 100}))
+	driver := c.StartDriver(unpublished([]int64{100}))
 
 	rival := map[string]string{corev1.DefaultSchedulerName: second, second: corev1.DefaultSchedulerName}
 	for scheduler := range rival {
@@ -138,6 +138,8 @@ func testProfilesShareReservations(t *testing.T, options clustertest.Options) {
 	}
 
 	driver.Publish()
-	c.WaitForPlaced(2)
+	for scheduler := range placed {
+		c.ExpectNoRoom(rival[scheduler], 1)
+	}
 	expectNoFailures(c, driver)
 }
