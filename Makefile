@@ -1,9 +1,9 @@
 # Entry points. Each verb is one of the Go program in scripts/; see make help.
 .DEFAULT_GOAL := help
-.PHONY: help up down demo release release-verify overrides clean apply edit export codegen rebase send lint test e2e verify prove nightly bench
+.PHONY: help up down demo release release-verify overrides clean apply export codegen rebase lint test e2e verify prove nightly bench
 
 # Only make's command line counts: an exported FORCE=1 must not change what a verb does.
-VARIABLES := AGAINST ALL BASE CLUSTER_MODE DRIVER EMBARGO_OVER FOCUS FORCE FORECAST FUZZ_TIME ISSUE KEEP KUBERNETES_SRC KUBE_PROXY_BASE \
+VARIABLES := AGAINST ALL BASE CLUSTER_MODE DRIVER FOCUS FORCE FORECAST FUZZ_TIME KEEP KUBERNETES_SRC KUBE_PROXY_BASE \
 	NODES ONLY PATCH PODS PROCS PROJECT PUBLIC_KEY REPORT_ONLY RUNS SEED SIGN_KEY SINCE SUITE TARGET VULN_DB WITH
 $(foreach v,$(VARIABLES),$(if $(filter environment,$(origin $v)),$(eval undefine $v)))
 
@@ -35,12 +35,10 @@ help: ## List the verbs
 	@echo "  RUNS=N              bench: how often the suite chain measures each part"
 	@echo "  FUZZ_TIME=10m       nightly: how long each fuzz test runs"
 	@echo "  VULN_DB=URL         nightly: database for govulncheck, such as file:///FOLDER with a copy"
-	@echo "  PATCH=REGEXP        prove, send: only these patches"
-	@echo "  ISSUE=N             send: the issue that they fix"
-	@echo "  EMBARGO_OVER=1      send: even what had to go through the security process first"
+	@echo "  PATCH=REGEXP        prove: only these patches"
 	@echo "  SINCE=COMMIT        prove, verify: only what is not as in a commit that has passed"
 	@echo "  REPORT_ONLY=1       bench: write the report again from the last results"
-	@echo "  PROJECT=NAME        edit, rebase, send, codegen: a folder of patches/"
+	@echo "  PROJECT=NAME        rebase, codegen: a folder of patches/"
 	@echo "  BASE=v…             rebase: the base to move to, the argument of the verb"
 	@echo "  FORECAST=1          rebase: only tell what would happen to each patch"
 	@echo "  WITH=FILE           rebase: in a forecast, add the patch file of an upstream pull request to the base"
@@ -48,7 +46,7 @@ help: ## List the verbs
 	@echo "  KUBE_PROXY_BASE=FILE   release: image with iptables and nft, for an image of kube-proxy"
 	@echo "  PUBLIC_KEY=FILE     release-verify: whose signature has to be there"
 	@echo "  AGAINST=DIR         release-verify: dist/ of another checkout to compare with"
-	@echo "  FORCE=1             clean, send: even over work of yours"
+	@echo "  FORCE=1             clean: even over work of yours"
 	@echo
 	@echo "GOWORK=off go -C scripts run . VERB --help says more; that of up names the environment variables of a cluster."
 
@@ -79,9 +77,6 @@ clean: ## Remove what the tooling made (FORCE=1: even commits that are not expor
 apply: ## Assemble the pinned bases, verified, and put each series on its base, one commit per patch
 	@$(CAPACITYV2) apply
 
-edit: ## A shell in the applied tree; on exit, save (export) or discard
-	@$(CAPACITYV2) edit $(if $(PROJECT),--project=$(PROJECT))
-
 export: ## Write the commits of the trees back as patch files
 	@$(CAPACITYV2) export
 
@@ -91,10 +86,6 @@ codegen: ## Regenerate with upstream's own generators, and show what changed
 rebase: ## Move the series to another upstream version: make rebase BASE=v1.38.0
 	@$(if $(BASE)$(FORECAST),,$(error BASE is not set. Expected: a tag of the project. Run: make rebase BASE=v1.37.2))
 	@$(CAPACITYV2) rebase $(BASE) $(if $(PROJECT),--project=$(PROJECT)) $(if $(FORECAST),--forecast) $(if $(WITH),--with='$(call path,$(WITH))')
-
-send: ## A branch, files for git am and the text of a pull request of some patches: make send PATCH=REGEXP
-	@$(CAPACITYV2) send $(if $(PATCH),--patch='$(value PATCH)') $(if $(PROJECT),--project=$(PROJECT)) $(if $(ISSUE),--issue=$(ISSUE)) \
-		$(if $(FORCE),--force) $(if $(EMBARGO_OVER),--embargo-over)
 
 ##@ Check
 lint: ## Check the series without a source tree; shellcheck, gofmt, vet, staticcheck

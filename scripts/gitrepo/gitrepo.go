@@ -3,7 +3,6 @@
 package gitrepo
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -22,16 +21,11 @@ const (
 	Email = "series@capacityv2.internal"
 )
 
-// Person is who makes a commit.
-type Person struct{ Name, Email string }
-
 // Repo is a git repository with a work tree.
 type Repo struct {
 	Dir string
 	// Log takes what git prints. It may be nil.
 	Log io.Writer
-	// As is who commits; the zero value is the fixed identity.
-	As Person
 }
 
 // Open returns the repository in dir.
@@ -39,13 +33,12 @@ func Open(dir string, log io.Writer) Repo { return Repo{Dir: dir, Log: log} }
 
 // env isolates git from the machine: a user's diff.algorithm, core.abbrev or
 // commit.gpgSign would change the bytes of an export or a commit.
-func env(date string, as Person) []string {
-	as = cmp.Or(as, Person{Name, Email})
+func env(date string) []string {
 	e := []string{
 		"GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "LC_ALL=C", "TZ=UTC",
-		"GIT_AUTHOR_NAME=" + as.Name, "GIT_AUTHOR_EMAIL=" + as.Email,
-		"GIT_COMMITTER_NAME=" + as.Name, "GIT_COMMITTER_EMAIL=" + as.Email,
+		"GIT_AUTHOR_NAME=" + Name, "GIT_AUTHOR_EMAIL=" + Email,
+		"GIT_COMMITTER_NAME=" + Name, "GIT_COMMITTER_EMAIL=" + Email,
 	}
 	if date != "" {
 		e = append(e, "GIT_AUTHOR_DATE="+date, "GIT_COMMITTER_DATE="+date)
@@ -80,7 +73,7 @@ var settings = []string{
 }
 
 func (r Repo) cmd(date string, args []string) run.Cmd {
-	return run.Cmd{Dir: r.Dir, Env: env(date, r.As), Drop: foreign, Log: r.Log, Name: "git", Args: slices.Concat(settings, args)}
+	return run.Cmd{Dir: r.Dir, Env: env(date), Drop: foreign, Log: r.Log, Name: "git", Args: slices.Concat(settings, args)}
 }
 
 // Filter runs git on a text, outside of any repository, and returns what it printed.

@@ -150,7 +150,7 @@ func (plan *Plan) prove(ctx context.Context, pr *prover, c Case, project string,
 func (plan *Plan) judge(_ context.Context, s *run.Step) error {
 	if len(plan.bad) > 0 {
 		return run.Refuse("not proven:\n    "+strings.Join(plan.bad, "\n    "),
-			"Proven-By names a test that the patch or an earlier one brings, and that fails without the patch", "make edit, and amend the commit")
+			"Proven-By names a test that the patch or an earlier one brings, and that fails without the patch", "git rebase -i in the tree to amend the commit, then make export")
 	}
 	s.AtEnd("prove: %d patches are needed\n", plan.proven)
 	return nil

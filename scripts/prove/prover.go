@@ -45,7 +45,7 @@ func (c Case) why(ctx context.Context, tree gitrepo.Repo) (string, error) {
 	name, _, _ := strings.Cut(c.Test, "/")
 	_, err := tree.Lines(ctx, "grep", "--files-with-matches", "--fixed-strings", "-e", "func "+name+"(", "HEAD", "--", c.Package)
 	if run.ExitCode(err) == 1 {
-		return "", run.Refuse(fmt.Sprintf("%s: Proven-By names %s:%s, which is not there", c.Patch.Name, c.Package, c.Test), "a test of the tree", "make edit, and amend the commit")
+		return "", run.Refuse(fmt.Sprintf("%s: Proven-By names %s:%s, which is not there", c.Patch.Name, c.Package, c.Test), "a test of the tree", "git rebase -i in the tree to amend the commit, then make export")
 	}
 	return "class " + c.Patch.Class() + ": " + c.Package + ":" + c.Test + " is there", err
 }
@@ -98,7 +98,7 @@ func (p *prover) prove(ctx context.Context, c Case, s *run.Step) (verdict, error
 func takeAway(ctx context.Context, work gitrepo.Repo, prefix series.Prefix) error {
 	paths := slices.DeleteFunc(slices.Clone(prefix.Paths), isTest)
 	if len(paths) == 0 {
-		return run.Refuse(fmt.Sprintf("%q changes tests only", prefix.Subject), "Class: test", "make edit, amend the commit, then make export")
+		return run.Refuse(fmt.Sprintf("%q changes tests only", prefix.Subject), "Class: test", "git rebase -i in the tree to amend the commit, then make export")
 	}
 	return work.Git(ctx, append([]string{"restore", "--source=" + prefix.Commit + "^", "--staged", "--worktree", "--"}, paths...)...)
 }

@@ -71,7 +71,7 @@ func Lint(dir string, rules Rules) error {
 		errs = append(errs, lintPatch(p, rules)...)
 		if first := patches[0].Author; p.Author != first {
 			errs = append(errs, run.Refuse(fmt.Sprintf("%s: its author is %s", p.Name, p.Author), first+", as of the first patch",
-				fmt.Sprintf("git commit --amend --author=%q --no-edit in the tree (make edit), then make export", first)))
+				fmt.Sprintf("git commit --amend --author=%q --no-edit in the tree, then make export", first)))
 		}
 	}
 	if len(errs) == 0 {
@@ -115,13 +115,13 @@ func listedIsPresent(dir string, names []string) error {
 func notListed(dir, name string) error {
 	path := filepath.Join(dir, name)
 	return run.Refuse(path+" is not listed", "its name in "+filepath.Join(dir, ListName),
-		"git am --3way "+path+" in the tree (make edit), unless it may go; then remove it, and make export")
+		"git am --3way "+path+" in the tree, unless it may go; then remove it, and make export")
 }
 
 func lintPatch(p Patch, rules Rules) []error {
 	var errs []error
 	bad := func(expected, format string, args ...any) {
-		errs = append(errs, run.Refuse(p.Name+": "+fmt.Sprintf(format, args...), expected, "amend the commit in the tree (make edit), then make export"))
+		errs = append(errs, run.Refuse(p.Name+": "+fmt.Sprintf(format, args...), expected, "amend the commit in the tree, then make export"))
 	}
 	for _, t := range trailers {
 		v := p.Trailers[t.name]

@@ -16,7 +16,7 @@ func Commands(a *App) []*cobra.Command {
 	var all []*cobra.Command
 	for _, command := range []func(*App) *cobra.Command{
 		upCommand, downCommand, testCommand, nightlyCommand, e2eCommand,
-		demoCommand, benchCommand, applyCommand, exportCommand, editCommand, rebaseCommand, sendCommand, lintCommand,
+		demoCommand, benchCommand, applyCommand, exportCommand, rebaseCommand, lintCommand,
 		verifyCommand, proveCommand, codegenCommand, overridesCommand, releaseCommand, releaseVerifyCommand, cleanCommand,
 	} {
 		all = append(all, command(a))

@@ -155,6 +155,10 @@ func rebasePatches(name string, p workspace.Project, dir string, forecast bool, 
 	}}
 }
 
+func projectFlag(c *cobra.Command, project *string) {
+	c.Flags().StringVar(project, "project", workspace.Kubernetes, "upstream project, a folder of patches/")
+}
+
 // rebaseDir is the tree in which the series is moved to a version.
 func rebaseDir(p workspace.Project, version string) string { return p.Tree() + "-" + version }
 
