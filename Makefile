@@ -1,10 +1,10 @@
 # Entry points. Each verb is one of the Go program in scripts/; see make help.
 .DEFAULT_GOAL := help
-.PHONY: help up down demo release release-verify overrides clean apply export codegen rebase lint test e2e verify prove nightly bench
+.PHONY: help up down demo release overrides clean apply export codegen rebase lint test e2e verify prove nightly bench
 
 # Only make's command line counts: an exported FORCE=1 must not change what a verb does.
-VARIABLES := AGAINST ALL BASE CLUSTER_MODE DRIVER FOCUS FORCE FORECAST FUZZ_TIME KEEP KUBERNETES_SRC KUBE_PROXY_BASE \
-	NODES ONLY PATCH PODS PROCS PROJECT PUBLIC_KEY REPORT_ONLY RUNS SEED SIGN_KEY SINCE SUITE TARGET VULN_DB WITH
+VARIABLES := ALL BASE CLUSTER_MODE DRIVER FOCUS FORCE FORECAST FUZZ_TIME KEEP KUBERNETES_SRC KUBE_PROXY_BASE \
+	NODES ONLY PATCH PODS PROCS PROJECT REPORT_ONLY RUNS SEED SIGN_KEY SINCE SUITE TARGET WITH
 $(foreach v,$(VARIABLES),$(if $(filter environment,$(origin $v)),$(eval undefine $v)))
 
 # A path from here: the program runs in scripts/. Only its beginning is looked at, because it may have blanks.
@@ -34,7 +34,6 @@ help: ## List the verbs
 	@echo "  ONLY=REGEXP         bench, nightly: only these parts"
 	@echo "  RUNS=N              bench: how often the suite chain measures each part"
 	@echo "  FUZZ_TIME=10m       nightly: how long each fuzz test runs"
-	@echo "  VULN_DB=URL         nightly: database for govulncheck, such as file:///FOLDER with a copy"
 	@echo "  PATCH=REGEXP        prove: only these patches"
 	@echo "  SINCE=COMMIT        prove, verify: only what is not as in a commit that has passed"
 	@echo "  REPORT_ONLY=1       bench: write the report again from the last results"
@@ -44,8 +43,6 @@ help: ## List the verbs
 	@echo "  WITH=FILE           rebase: in a forecast, add the patch file of an upstream pull request to the base"
 	@echo "  SIGN_KEY=FILE       release: sign with this secret key of minisign's"
 	@echo "  KUBE_PROXY_BASE=FILE   release: image with iptables and nft, for an image of kube-proxy"
-	@echo "  PUBLIC_KEY=FILE     release-verify: whose signature has to be there"
-	@echo "  AGAINST=DIR         release-verify: dist/ of another checkout to compare with"
 	@echo "  FORCE=1             clean: even over work of yours"
 	@echo
 	@echo "GOWORK=off go -C scripts run . VERB --help says more; that of up names the environment variables of a cluster."
@@ -63,9 +60,6 @@ demo: ## Show the stories of the KEP on a local cluster, before and after, and d
 release: ## Pack dist/, reproducibly, and sign it
 	@$(CAPACITYV2) release $(if $(SIGN_KEY),--sign-key='$(call path,$(SIGN_KEY))') \
 		$(if $(KUBE_PROXY_BASE),--kube-proxy-base='$(call path,$(KUBE_PROXY_BASE))')
-
-release-verify: ## Check signature, sums and provenance of dist/ offline, and compare it with another one
-	@$(CAPACITYV2) release-verify $(if $(PUBLIC_KEY),--public-key='$(call path,$(PUBLIC_KEY))') $(if $(AGAINST),--against='$(call path,$(AGAINST))')
 
 overrides: ## Module source and replace lines for other Go modules
 	@$(CAPACITYV2) overrides
@@ -104,9 +98,9 @@ verify: ## Round trip, tree lock, gates, each prefix, generated code
 prove: ## Each patch is needed: without it, the test that it names fails
 	@$(CAPACITYV2) prove $(if $(PATCH),--patch='$(value PATCH)') $(if $(SINCE),--since='$(SINCE)')
 
-nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, skew, stress, faults, e2e, smoke, fuzz, govulncheck
+nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, skew, stress, faults, e2e, smoke, fuzz
 	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(value ONLY)') $(if $(SUITE),--suite='$(value SUITE)') $(if $(PODS),--pods=$(PODS)) \
-		$(if $(SEED),--seed=$(SEED)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME)) $(if $(VULN_DB),--vuln-db='$(VULN_DB)')
+		$(if $(SEED),--seed=$(SEED)) $(if $(FUZZ_TIME),--fuzz-time=$(FUZZ_TIME))
 
 ##@ Measure
 bench: ## Run the benchmarks, with upstream's code in the same run, and write docs/benchmarks

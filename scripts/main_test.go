@@ -125,7 +125,7 @@ func TestPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	for variable, target := range map[string]string{
-		"AGAINST": "release-verify", "PUBLIC_KEY": "release-verify", "SIGN_KEY": "release", "KUBE_PROXY_BASE": "release",
+		"SIGN_KEY": "release", "KUBE_PROXY_BASE": "release",
 		"KUBERNETES_SRC": "apply", "WITH": "rebase",
 	} {
 		for path, want := range map[string]string{"/tmp/my dir/dist": "/tmp/my dir/dist", "my dir": top + "/my dir", "my /dir": top + "/my /dir"} {

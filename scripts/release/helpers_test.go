@@ -1,7 +1,10 @@
 package release
 
 import (
+	"archive/tar"
+	"compress/gzip"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -10,6 +13,7 @@ import (
 	"testing"
 
 	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/files"
 	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/workspace"
 )
@@ -139,4 +143,27 @@ func main() {
 		strings.Join(clientTargets, " "), strings.Join(nodeTargets, " "), strings.Join(serverTargets, " ")))
 	write(t, filepath.Join(tree, "LICENSES/LICENSE"), "Apache-2.0\n")
 	commitTree(t, p, "")
+}
+
+// readTarGz calls f for each member of a tarball.
+func readTarGz(path string, f func(*tar.Header, io.Reader) error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	z, err := gzip.NewReader(file)
+	if err != nil {
+		return err
+	}
+	return files.EachMember(z, f)
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
 }

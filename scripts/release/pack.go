@@ -1,8 +1,6 @@
 package release
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -43,20 +41,6 @@ func writeGz(path string, f func(io.Writer) error) (err error) {
 		return err
 	}
 	return errors.Join(f(z), z.Close())
-}
-
-// readTarGz calls f for each member of a tarball.
-func readTarGz(path string, f func(*tar.Header, io.Reader) error) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	z, err := gzip.NewReader(file)
-	if err != nil {
-		return err
-	}
-	return files.EachMember(z, f)
 }
 
 // sum returns the SHA-256 of a file in hex.

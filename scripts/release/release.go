@@ -53,7 +53,7 @@ func (rel *Release) Tasks() []run.Task {
 		{Name: "build the programs", Do: rel.build},
 		{Name: "pack sources and series", Do: rel.packInputs},
 		{Name: "pack programs and images", Do: rel.packPrograms},
-		{Name: "write SBOM, provenance, sums and signature", Do: rel.finish},
+		{Name: "write SBOM, sums and signature", Do: rel.finish},
 	}
 }
 
@@ -95,7 +95,7 @@ func ensureOurs(dir string, v Version) error {
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return nil
 	}
-	if _, sumsErr := readSums(dir); err != nil || sumsErr != nil {
+	if _, sumsErr := os.Stat(filepath.Join(dir, sumsName)); err != nil || sumsErr != nil {
 		return run.Refuse(dir+" holds something else than the release "+v.String(), "no such folder, or an earlier "+v.String(), "mv "+dir+" elsewhere")
 	}
 	return nil
@@ -151,16 +151,6 @@ func (rel *Release) finish(_ context.Context, s *run.Step) error {
 	if err != nil {
 		return err
 	}
-	provenance, err := newProvenance(rel.in, sums)
-	if err != nil {
-		return err
-	}
-	if err := rel.write(provenanceName, provenance); err != nil {
-		return err
-	}
-	if sums[provenanceName], err = sum(filepath.Join(rel.out, provenanceName)); err != nil {
-		return err
-	}
 	if err := rel.write(sumsName, sumsList(sums)); err != nil {
 		return err
 	}
@@ -172,7 +162,11 @@ func (rel *Release) finish(_ context.Context, s *run.Step) error {
 	if err := replace(rel.out, rel.dist, filepath.Join(rel.partial, "replaced")); err != nil {
 		return err
 	}
-	s.AtEnd("release: %s\n", rel.dist)
+	s.AtEnd("release: %s\n  is it whole?         cd %[1]s && sha256sum --check --quiet %s\n", rel.dist, sumsName)
+	if rel.o.Key != nil {
+		s.AtEnd("  who signed it?       minisign -V -p minisign.pub -m %s\n", filepath.Join(rel.dist, sumsName))
+	}
+	s.AtEnd("  is another the same? diff -r %s OTHER/dist/%s\n", rel.dist, rel.in.version)
 	return nil
 }
 

@@ -2,7 +2,6 @@ package release
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -47,7 +46,6 @@ func sampleInputs() inputs {
 			{"kubectl", "aa", workspace.Kubernetes, nil, modules{shared: h1, api: ""}},
 			{"kubelet", "bb", workspace.Kubernetes, nil, modules{shared: h1}},
 		},
-		proxyBase: "ee",
 		goVersion: "go1.26.8",
 	}
 }
@@ -140,61 +138,6 @@ func TestSBOMListsPatchesAndModules(t *testing.T) {
 	}
 	if strings.Contains(string(b), h1) == false || !strings.Contains(string(b), "pkg:golang/example.com/shared@v1.0.0%2Bincompatible") {
 		t.Error("a module lacks its sum or its package URL")
-	}
-}
-
-func TestProvenanceMaterials(t *testing.T) {
-	b, err := newProvenance(sampleInputs(), map[string]string{"x.tar.gz": "cc"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var s struct {
-		Subject   []resource
-		Predicate struct {
-			BuildDefinition struct {
-				InternalParameters   map[string]any
-				ResolvedDependencies []resource
-			}
-			RunDetails struct{ Builder struct{ ID string } }
-		}
-	}
-	if err := json.Unmarshal(b, &s); err != nil {
-		t.Fatal(err)
-	}
-	if len(s.Subject) != 1 || s.Subject[0].Digest["sha256"] != "cc" || s.Predicate.RunDetails.Builder.ID != builder {
-		t.Errorf("subject %v, builder %v", s.Subject, s.Predicate.RunDetails.Builder)
-	}
-	got := map[string]map[string]string{}
-	for _, d := range s.Predicate.BuildDefinition.ResolvedDependencies {
-		got[d.Name] = d.Digest
-	}
-	if len(got) != 11 {
-		t.Errorf("materials %v, want four modules, a base image, and two of each: base, source, patch", sortedKeys(got))
-	}
-	for _, want := range []struct{ name, kind, value string }{
-		{"k8s.io/kubernetes", "dirHash", "2d353349ba7d9f45bbeb8f6854a0587c2e3ccdca03def0a4fbed4f6509f6f2af"},
-		{"example.com/shared", "dirHash", "2d353349ba7d9f45bbeb8f6854a0587c2e3ccdca03def0a4fbed4f6509f6f2af"},
-		{"base image of kube-proxy", "sha256", "ee"},
-		{"base/kubernetes", "gitTree", "1111"},
-		{"source/kubernetes", "gitCommit", "2222"},
-		{"base/external-provisioner", "gitTree", "4444"},
-		{"source/external-provisioner", "gitTree", "6666"},
-		{"patches/kubernetes/0001-a.patch", "sha256", sampleInputs().sources[1].patches[0].SHA256()},
-		{"patches/external-provisioner/0001-a.patch", "sha256", sampleInputs().sources[0].patches[0].SHA256()},
-	} {
-		if v := got[want.name][want.kind]; v != want.value {
-			t.Errorf("%s of %s is %q, want %q", want.kind, want.name, v, want.value)
-		}
-	}
-	flags := fmt.Sprint(s.Predicate.BuildDefinition.InternalParameters["ldflags"])
-	if !strings.Contains(flags, "external-provisioner:-s -w -X main.version=v6.4.0+capacityv2.1 kubernetes:-s -w -X ") {
-		t.Errorf("linker flags %s", flags)
-	}
-
-	in := sampleInputs()
-	in.sources[1].base[kubernetesModule] = "h2:x"
-	if _, err := newProvenance(in, nil); err == nil {
-		t.Error("a sum of an unknown kind is accepted")
 	}
 }
 

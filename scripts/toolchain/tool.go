@@ -22,11 +22,10 @@ type Tool struct {
 	flags, env []string
 }
 
-// Staticcheck, Actionlint and Govulncheck check code, workflows and programs.
+// Staticcheck and Actionlint check code and workflows.
 var (
 	Staticcheck = Tool{pin: "staticcheck"}
 	Actionlint  = Tool{pin: "actionlint"}
-	Govulncheck = Tool{pin: "govulncheck"}
 )
 
 // Etcd serves the cluster, the integration tests and code generation.

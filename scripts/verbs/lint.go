@@ -33,7 +33,6 @@ func (a *App) lint() []run.Task {
 		{Name: "patch series and feature gates", Do: a.lintSeries},
 		{Name: "list of what fails without the change", Do: a.lintWithout},
 		{Name: "tests that the KEP names", Do: a.kepTests(files.CheckSection)},
-		{Name: "table of releases", Do: a.releases(files.CheckSection)},
 		{Name: "gofmt", Do: a.gofmt},
 		{Name: "go vet", Do: a.vet},
 		{Name: "go vet of scripts/ for macOS", Do: a.vetMacOS},

@@ -33,7 +33,6 @@ results are printed, and stay in _work/results.`,
 	patternFlag(c, &o.Only, "only", "only the parts that match")
 	c.Flags().DurationVar(&o.FuzzTime, "fuzz-time", 10*time.Minute, "how long each fuzz test runs")
 	patternFlag(c, &o.Suite, "suite", "upstream-suites, fails-without: only suites whose folder matches")
-	c.Flags().StringVar(&o.VulnDB, "vuln-db", "", "database for govulncheck, as a URL, also of a folder: file:///FOLDER (default: Go's own)")
 	c.Flags().IntVar(&o.Pods, "pods", 2000, "number of pods for each policy in the stress test; docs/benchmarks/stress.md is of 10000")
 	c.Flags().Int64Var(&o.Seed, "seed", 0, "stress, faults: seed of the faults, as an earlier run has printed it; 0 takes one from the clock")
 	return c
@@ -47,8 +46,6 @@ type NightlyOptions struct {
 	FuzzTime time.Duration
 	// Suite is for the folders of upstream's suites, or of ours in fails-without; nil matches all.
 	Suite *regexp.Regexp
-	// VulnDB is the database of vulnerabilities; "" is Go's own.
-	VulnDB string
 	// Pods is their number for each policy in the stress test, Seed what its faults and those of the
 	// part faults come from.
 	Pods int
@@ -105,7 +102,6 @@ func (a *App) nightlyParts(ctx context.Context, o NightlyOptions) []nightlyPart 
 		{"e2e", func() error { return a.e2eAll(ctx) }},
 		{"smoke", func() error { return a.smoke(ctx) }},
 		{"fuzz", func() error { return a.fuzz(ctx, o.FuzzTime) }},
-		{"govulncheck", func() error { return a.govulncheck(ctx, o.VulnDB) }},
 	}
 }
 
