@@ -1,6 +1,6 @@
 # Entry points. Each verb is one of the Go program in scripts/; see make help.
 .DEFAULT_GOAL := help
-.PHONY: help up down demo release overrides clean apply export codegen rebase lint test e2e verify prove nightly bench
+.PHONY: help up down demo release clean apply export codegen rebase lint test e2e verify prove nightly bench
 
 # Only make's command line counts: an exported FORCE=1 must not change what a verb does.
 VARIABLES := ALL BASE CLUSTER_MODE DRIVER FOCUS FORCE FORECAST FUZZ_TIME KEEP KUBERNETES_SRC KUBE_PROXY_BASE \
@@ -60,9 +60,6 @@ demo: ## Show the stories of the KEP on a local cluster, before and after, and d
 release: ## Pack dist/, reproducibly, and sign it
 	@$(CAPACITYV2) release $(if $(SIGN_KEY),--sign-key='$(call path,$(SIGN_KEY))') \
 		$(if $(KUBE_PROXY_BASE),--kube-proxy-base='$(call path,$(KUBE_PROXY_BASE))')
-
-overrides: ## Module source and replace lines for other Go modules
-	@$(CAPACITYV2) overrides
 
 clean: ## Remove what the tooling made (FORCE=1: even commits that are not exported, stashes and branches)
 	@$(CAPACITYV2) clean $(if $(FORCE),--force)

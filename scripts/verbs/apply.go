@@ -4,6 +4,9 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+
+	"capacityv2.internal/scripts/base"
+	"capacityv2.internal/scripts/run"
 )
 
 func applyCommand(a *App) *cobra.Command {
@@ -13,7 +16,17 @@ every byte is checked against the sums of the pins. The result has to have the h
 or with commits that are not exported, is refused.`, "  capacityv2 apply --kubernetes-src ~/src/kubernetes", a.Apply)
 }
 
+// writeOverrides writes the lines with which another Go module builds against the trees.
+func (a *App) writeOverrides(_ context.Context, s *run.Step) error {
+	projects, err := a.WS.Projects()
+	if err != nil {
+		return err
+	}
+	s.Sayf("%s", a.WS.Overrides())
+	return base.WriteOverrides(a.WS.Overrides(), projects)
+}
+
 // Apply puts each series on its base tree, one commit per patch.
 func (a *App) Apply(ctx context.Context) error {
-	return a.do(ctx, "apply", a.apply()...)
+	return a.do(ctx, "apply", a.apply(run.Task{Name: "lines for the go.mod of other modules", Do: a.writeOverrides})...)
 }

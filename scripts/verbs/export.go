@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/files"
-	"capacityv2.internal/scripts/overrides"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
@@ -16,14 +15,12 @@ import (
 func exportCommand(a *App) *cobra.Command {
 	return verb("export", "Write the commits of the trees back as patch files", `
 The bytes depend on nothing but the commits. A patch that has not changed is not touched.
-tree.lock, the list of the overridden modules and the table of docs/kep.md
-are written, too.`, "", a.Export)
+tree.lock and the table of docs/kep.md are written, too.`, "", a.Export)
 }
 
 // Export writes the commits of each tree as patch files.
 func (a *App) Export(ctx context.Context) error {
-	return a.do(ctx, "export", a.each("write the patch files", "", a.export), run.Task{Name: "list of overridden modules", Do: func(context.Context, *run.Step) error { return a.overridesList(overrides.WriteList) }},
-		run.Task{Name: "table of the tests that the KEP names", Do: a.kepTests(files.UpdateSection)},
+	return a.do(ctx, "export", a.each("write the patch files", "", a.export), run.Task{Name: "table of the tests that the KEP names", Do: a.kepTests(files.UpdateSection)},
 		run.Task{Name: "patch series and feature gates", Do: a.lintSeries})
 }
 

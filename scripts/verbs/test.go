@@ -91,11 +91,10 @@ func (a *App) verifyFeatureGates(ctx context.Context, s *run.Step) error {
 // proveOverrides builds the example outside of the tree, with the patched
 // staging modules and, which has to fail, without.
 func (a *App) proveOverrides(ctx context.Context, s *run.Step) error {
-	res, err := a.writeOverrides(ctx, s)
-	if err != nil {
+	if err := a.writeOverrides(ctx, s); err != nil {
 		return err
 	}
-	if err := res.Prove(ctx, filepath.Join(a.WS.Root, "staging-overrides", "example"), s); err != nil {
+	if err := overrides.Prove(ctx, filepath.Join(a.WS.Root, "staging-overrides", "example"), a.WS.Overrides(), s); err != nil {
 		return err
 	}
 	s.Sayf("with what docs/driver-authors.md says")

@@ -65,6 +65,9 @@ func (w Workspace) Stock() string { return w.Tree() + "-stock" }
 // Bin holds the tools that we build (etcd, containerd, cfssl and so on).
 func (w Workspace) Bin() string { return filepath.Join(w.Work, "bin") }
 
+// Overrides has the lines with which another Go module builds against the trees.
+func (w Workspace) Overrides() string { return filepath.Join(w.Work, "overrides", "go.mod.replace") }
+
 // Components holds the components built from the patched tree.
 func (w Workspace) Components() string { return filepath.Join(w.Work, "components") }
 
