@@ -1,10 +1,10 @@
 # Entry points. Each verb is one of the Go program in scripts/; see make help.
 .DEFAULT_GOAL := help
-.PHONY: help up down demo release clean apply export codegen rebase lint test e2e verify prove nightly bench
+.PHONY: help up down demo release clean apply export codegen rebase lint test e2e verify nightly bench
 
 # Only make's command line counts: an exported FORCE=1 must not change what a verb does.
 VARIABLES := ALL BASE CLUSTER_MODE DRIVER FOCUS FORCE FORECAST FUZZ_TIME KEEP KUBERNETES_SRC KUBE_PROXY_BASE \
-	NODES ONLY PATCH PODS PROCS PROJECT REPORT_ONLY RUNS SEED SIGN_KEY SINCE SUITE TARGET WITH
+	NODES ONLY PATCH PODS PROCS PROJECT REPORT_ONLY RUNS SEED SIGN_KEY SUITE TARGET WITH
 $(foreach v,$(VARIABLES),$(if $(filter environment,$(origin $v)),$(eval undefine $v)))
 
 # A path from here: the program runs in scripts/. Only its beginning is looked at, because it may have blanks.
@@ -34,8 +34,7 @@ help: ## List the verbs
 	@echo "  ONLY=REGEXP         bench, nightly: only these parts"
 	@echo "  RUNS=N              bench: how often the suite chain measures each part"
 	@echo "  FUZZ_TIME=10m       nightly: how long each fuzz test runs"
-	@echo "  PATCH=REGEXP        prove: only these patches"
-	@echo "  SINCE=COMMIT        prove, verify: only what is not as in a commit that has passed"
+	@echo "  PATCH=REGEXP        verify: only whether these patches are needed"
 	@echo "  REPORT_ONLY=1       bench: write the report again from the last results"
 	@echo "  PROJECT=NAME        rebase, codegen: a folder of patches/"
 	@echo "  BASE=v…             rebase: the base to move to, the argument of the verb"
@@ -89,11 +88,8 @@ e2e: ## Bring up a cluster, run the end-to-end tests on it, ours and upstream's,
 	@$(CAPACITYV2) e2e $(CLUSTER) $(if $(TARGET),--target='$(TARGET)') $(if $(FOCUS),--focus='$(value FOCUS)') \
 		$(if $(ALL),--all) $(if $(PROCS),--procs=$(PROCS)) $(if $(KEEP),--keep)
 
-verify: ## Round trip, tree lock, gates, each prefix, generated code
-	@$(CAPACITYV2) verify $(if $(SINCE),--since='$(SINCE)')
-
-prove: ## Each patch is needed: without it, the test that it names fails
-	@$(CAPACITYV2) prove $(if $(PATCH),--patch='$(value PATCH)') $(if $(SINCE),--since='$(SINCE)')
+verify: ## Round trip, tree lock, gates, each prefix, generated code; PATCH=REGEXP: are these patches needed?
+	@$(CAPACITYV2) verify $(if $(PATCH),--patch='$(value PATCH)')
 
 nightly: ## What takes too long for every change: prove, upstream-suites, fails-without, skew, stress, faults, e2e, smoke, fuzz
 	@$(CAPACITYV2) nightly $(if $(ONLY),--only='$(value ONLY)') $(if $(SUITE),--suite='$(value SUITE)') $(if $(PODS),--pods=$(PODS)) \

@@ -108,7 +108,7 @@ func TestMakeIgnoresEnvironment(t *testing.T) {
 func TestPatterns(t *testing.T) {
 	const pattern = "^(a|b)$|^c$"
 	for target, variable := range map[string]string{
-		"nightly": "ONLY", "bench": "ONLY", "prove": "PATCH", "e2e": "FOCUS",
+		"nightly": "ONLY", "bench": "ONLY", "verify": "PATCH", "e2e": "FOCUS",
 	} {
 		out, err := exec.Command("make", "-C", "..", "--dry-run", target, variable+"="+pattern).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "'"+pattern+"'") {

@@ -3,89 +3,47 @@
 package prove
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
-	"capacityv2.internal/scripts/gitrepo"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/workspace"
 )
 
-var everything = regexp.MustCompile("")
-
-// Options select patches. The zero value selects all.
-type Options struct {
-	// Patch is for names of patch files; nil matches all.
-	Patch *regexp.Regexp
-	// Since is a commit of this repository: only patches that differ from it.
-	Since string
-}
-
 // Plan is what has to be proven about patches, and what has come out.
 type Plan struct {
-	// Tasks prove them, on applied trees. None: no patch has changed.
+	// Tasks prove them, on applied trees.
 	Tasks []run.Task
-	// Note is for people: a choice that was not asked for.
-	Note string
 
-	proven int
-	bad    []string
+	ws            workspace.Workspace
+	proven, known int
+	bad           []string
 }
 
-// NewPlan chooses patches of all projects.
-func NewPlan(ctx context.Context, ws workspace.Workspace, o Options) (*Plan, error) {
+// NewPlan chooses the patches of all projects whose file name matches.
+func NewPlan(ws workspace.Workspace, pattern *regexp.Regexp) (*Plan, error) {
 	projects, err := ws.Projects()
 	if err != nil {
 		return nil, err
 	}
-	from, note, err := earlier(ctx, gitrepo.Open(ws.Root, nil), o.Since)
-	if err != nil {
-		return nil, err
-	}
-	plan := &Plan{Note: note}
-	matched := false
-	var bases []string // others compile against it
+	plan := &Plan{ws: ws}
 	for _, p := range projects {
-		if p.Staging {
-			bases = append(bases, p.Series())
-		}
-	}
-	for _, p := range projects {
-		chosen := func(c Case) bool {
-			matches := cmp.Or(o.Patch, everything).MatchString(c.Patch.Name)
-			matched = matched || matches
-			return matches
-		}
-		if from != "" {
-			changed, err := changedPatches(ctx, gitrepo.Open(ws.Root, nil), from, p.Series(), append(bases, p.Series())...)
-			if err != nil {
-				return nil, err
-			}
-			named := chosen
-			chosen = func(c Case) bool { return named(c) && slices.Contains(changed, c.Patch.Name) }
-		}
-		if err := plan.add(p, chosen); err != nil {
+		if err := plan.add(p, pattern); err != nil {
 			return nil, err
 		}
 	}
-	switch {
-	case len(plan.Tasks) > 0:
-		plan.Tasks = append(plan.Tasks, run.Task{Name: "are all of them needed?", Do: plan.judge})
-	case !matched:
-		return nil, run.Refuse(fmt.Sprintf("no patch matches %q", cmp.Or(o.Patch, everything)), "a regular expression for names of patches", "make prove PATCH=0013")
-	default:
-		plan.Note = "no patch has changed since " + o.Since
+	if len(plan.Tasks) == 0 {
+		return nil, run.Refuse(fmt.Sprintf("no patch matches %q", pattern), "a regular expression for names of patches", "make verify PATCH=0013")
 	}
+	plan.Tasks = append(plan.Tasks, run.Task{Name: "are all of them needed?", Do: plan.judge})
 	return plan, nil
 }
 
-// add adds tasks for the chosen patches of a project.
-func (plan *Plan) add(p workspace.Project, chosen func(Case) bool) error {
+// add adds tasks for the patches of a project that match.
+func (plan *Plan) add(p workspace.Project, pattern *regexp.Regexp) error {
 	patches, err := series.Read(p.Series())
 	if err != nil {
 		return err
@@ -93,7 +51,7 @@ func (plan *Plan) add(p workspace.Project, chosen func(Case) bool) error {
 	var cases, others []Case
 	for _, c := range casesOf(patches) {
 		switch {
-		case !chosen(c):
+		case !pattern.MatchString(c.Patch.Name):
 		case c.provable():
 			cases = append(cases, c)
 		default:
@@ -116,7 +74,12 @@ func (plan *Plan) add(p workspace.Project, chosen func(Case) bool) error {
 		return nil
 	}
 	pr := &prover{tree: p.Repo(nil), dir: p.Tree() + "-prove", patches: len(patches)}
-	plan.Tasks = append(plan.Tasks, run.Task{Name: "work tree of " + p.Title, Do: pr.prepare})
+	plan.Tasks = append(plan.Tasks, run.Task{Name: "work tree of " + p.Title, Do: func(ctx context.Context, s *run.Step) (err error) {
+		if pr.record, err = recordOf(ctx, plan.ws, p, s.Log); err != nil {
+			return err
+		}
+		return pr.prepare(ctx, s)
+	}})
 	for _, c := range cases {
 		plan.Tasks = append(plan.Tasks, run.Task{Name: p.Name + " " + c.Patch.Name, Do: func(ctx context.Context, s *run.Step) error {
 			return plan.prove(ctx, pr, c, p.Name, s)
@@ -127,6 +90,16 @@ func (plan *Plan) add(p workspace.Project, chosen func(Case) bool) error {
 
 // prove proves one patch, and counts it.
 func (plan *Plan) prove(ctx context.Context, pr *prover, c Case, project string, s *run.Step) error {
+	proof, err := pr.proof(ctx, c)
+	if err != nil {
+		return err
+	}
+	if pr.record.has(proof...) {
+		s.Sayf("%s:%s fails without it, as was seen before", c.Package, c.Test)
+		plan.proven++
+		plan.known++
+		return nil
+	}
 	verdict, err := pr.prove(ctx, c, s)
 	if err != nil {
 		return err
@@ -140,9 +113,9 @@ func (plan *Plan) prove(ctx context.Context, pr *prover, c Case, project string,
 	s.Sayf("%s", line)
 	if verdict.proven() {
 		plan.proven++
-	} else {
-		plan.bad = append(plan.bad, fmt.Sprintf("%s %s: %s (log: %s)", project, c.Patch.Name, line, s.LogPath))
+		return pr.record.add(proof...)
 	}
+	plan.bad = append(plan.bad, fmt.Sprintf("%s %s: %s (log: %s)", project, c.Patch.Name, line, s.LogPath))
 	return nil
 }
 
@@ -152,6 +125,10 @@ func (plan *Plan) judge(_ context.Context, s *run.Step) error {
 		return run.Refuse("not proven:\n    "+strings.Join(plan.bad, "\n    "),
 			"Proven-By names a test that the patch or an earlier one brings, and that fails without the patch", "git rebase -i in the tree to amend the commit, then make export")
 	}
-	s.AtEnd("prove: %d patches are needed\n", plan.proven)
+	s.AtEnd("verify: %d patches are needed", plan.proven)
+	if plan.known > 0 {
+		s.AtEnd(", %d of which was known; to see it again: rm -r %s", plan.known, verified(plan.ws))
+	}
+	s.AtEnd("\n")
 	return nil
 }

@@ -27,35 +27,14 @@ import (
 const workers = 4
 
 // Prefixes builds and tests, after each patch of a project, the packages that it touches, unless
-// the same was done before. Since is a commit that was verified, "" for none: what it has, too, is left out.
-func Prefixes(ctx context.Context, ws workspace.Workspace, p workspace.Project, since string, s *run.Step) error {
+// the same was done before.
+func Prefixes(ctx context.Context, ws workspace.Workspace, p workspace.Project, s *run.Step) error {
 	s.Sayf("%s", p.Title)
-	skip := 0
-	if p.Staging { // others compile against it
-		repo := gitrepo.Open(ws.Root, s.Log)
-		commit, note, err := earlier(ctx, repo, since)
-		if err != nil {
-			return err
-		}
-		if note != "" {
-			s.Sayf("%s", note)
-		}
-		if commit != "" {
-			if skip, err = verifiedAt(ctx, repo, commit, p.Series()); err != nil {
-				return err
-			}
-			s.Sayf("the first %d patches are those of %s, and left out", skip, since)
-		}
-	}
-	inputs, err := otherInputs(ctx, ws, p, s.Log)
+	rec, err := recordOf(ctx, ws, p, s.Log)
 	if err != nil {
 		return err
 	}
-	rec, err := openRecord(ctx, filepath.Join(ws.Work, "verified"), slices.Concat(p.TestArgs, inputs)...)
-	if err != nil {
-		return err
-	}
-	return eachPrefix(ctx, p.Repo(s.Log), checker{dir: p.Tree() + "-prefix", args: p.TestArgs, record: rec}, skip, s)
+	return eachPrefix(ctx, p.Repo(s.Log), checker{dir: p.Tree() + "-prefix", args: p.TestArgs, record: rec}, s)
 }
 
 // otherInputs are what a project compiles against, besides its own tree: the trees of the others, and the
@@ -83,13 +62,13 @@ func otherInputs(ctx context.Context, ws workspace.Workspace, p workspace.Projec
 	return append(inputs, hash), err
 }
 
-// eachPrefix checks the prefixes of the tree but for the first ones, side by side in work trees whose names begin with that of c.
-func eachPrefix(ctx context.Context, repo gitrepo.Repo, c checker, skip int, s *run.Step) error {
+// eachPrefix checks the prefixes of the tree, side by side in work trees whose names begin with that of c.
+func eachPrefix(ctx context.Context, repo gitrepo.Repo, c checker, s *run.Step) error {
 	prefixes, err := series.Prefixes(ctx, repo)
 	if err != nil {
 		return err
 	}
-	checkers := slices.Repeat([]checker{c}, min(workers, len(prefixes)-skip))
+	checkers := slices.Repeat([]checker{c}, min(workers, len(prefixes)))
 	for w := range checkers {
 		checkers[w].dir = fmt.Sprintf("%s-%d", c.dir, w+1)
 		if err := base.AddWorktree(ctx, repo, checkers[w].dir, base.Ref); err != nil {
@@ -97,7 +76,7 @@ func eachPrefix(ctx context.Context, repo gitrepo.Repo, c checker, skip int, s *
 		}
 	}
 	next := make(chan int, len(prefixes))
-	for i := skip; i < len(prefixes); i++ {
+	for i := range prefixes {
 		next <- i
 	}
 	close(next)
@@ -151,7 +130,7 @@ func (c checker) prefix(ctx context.Context, p series.Prefix, n string, log io.W
 		return false, err
 	}
 	pkgs := series.Packages(c.dir, p.Paths)
-	if c.record.has(tree, pkgs) {
+	if c.record.has(append(pkgs, tree)...) {
 		s.Sayf("%s %s: verified before", n, p.Subject)
 		return true, nil
 	}
@@ -159,7 +138,7 @@ func (c checker) prefix(ctx context.Context, p series.Prefix, n string, log io.W
 	if err := c.check(ctx, pkgs, log); err != nil {
 		return false, err
 	}
-	return false, c.record.add(tree, pkgs)
+	return false, c.record.add(append(pkgs, tree)...)
 }
 
 // check builds and tests packages of the work tree. make test vets them, with the whole

@@ -57,6 +57,19 @@ type prover struct {
 	// patches is how many commits the tree has to have.
 	patches  int
 	prefixes []series.Prefix
+	record   record
+}
+
+// proof is what the verdict about a case depends on, beside the checks: the trees with and without the patch, and the
+// test.
+func (p *prover) proof(ctx context.Context, c Case) ([]string, error) {
+	commit := p.prefixes[c.n].Commit
+	with, err := p.tree.Tree(ctx, commit)
+	if err != nil {
+		return nil, err
+	}
+	without, err := p.tree.Tree(ctx, commit+"^")
+	return []string{"needed", with, without, c.Package, c.Test}, err
 }
 
 // prepare checks the base out, as a work tree of the tree.

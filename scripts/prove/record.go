@@ -6,25 +6,41 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/workspace"
 )
 
-// code is what checks a prefix. What another version of it has checked counts for nothing.
+// code is what checks a patch. What another version of it has checked counts for nothing.
 //
-//go:embed prefixes.go record.go
+//go:embed prefixes.go prover.go record.go
 var code embed.FS
 
-// record is a folder with an empty file for each tree and its packages that have
-// passed. The name of a file is a hash of all that the checks depend on.
+// record is a folder with an empty file for each check that has passed. The name of a file is a hash of all that it
+// depends on.
 type record struct {
 	dir string
 	// checks stands for the checks themselves and the Go release.
 	checks string
+}
+
+// verified is the folder of the record. CI keeps it from one run to the next.
+func verified(ws workspace.Workspace) string { return filepath.Join(ws.Work, "verified") }
+
+// recordOf opens the record for a project, with what its own tree is compiled against: the trees of the others, and the
+// go.work that says so.
+func recordOf(ctx context.Context, ws workspace.Workspace, p workspace.Project, log io.Writer) (record, error) {
+	inputs, err := otherInputs(ctx, ws, p, log)
+	if err != nil {
+		return record{}, err
+	}
+	return openRecord(ctx, verified(ws), slices.Concat(p.TestArgs, inputs)...)
 }
 
 func openRecord(ctx context.Context, dir string, more ...string) (record, error) {
@@ -45,21 +61,21 @@ func openRecord(ctx context.Context, dir string, more ...string) (record, error)
 	return record{dir, strings.Join(checks, "\n")}, nil
 }
 
-func (r record) file(tree string, pkgs []string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%q", r.checks, tree, pkgs))
+func (r record) file(of []string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%q", r.checks, of))
 	return filepath.Join(r.dir, hex.EncodeToString(sum[:]))
 }
 
-// has reports whether the packages of a tree have passed.
-func (r record) has(tree string, pkgs []string) bool {
-	_, err := os.Stat(r.file(tree, pkgs))
+// has reports whether the check of something has passed.
+func (r record) has(of ...string) bool {
+	_, err := os.Stat(r.file(of))
 	return err == nil
 }
 
-// add records that they have.
-func (r record) add(tree string, pkgs []string) error {
+// add records that it has.
+func (r record) add(of ...string) error {
 	if err := os.MkdirAll(r.dir, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(r.file(tree, pkgs), nil, 0o644)
+	return os.WriteFile(r.file(of), nil, 0o644)
 }

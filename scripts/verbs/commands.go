@@ -17,7 +17,7 @@ func Commands(a *App) []*cobra.Command {
 	for _, command := range []func(*App) *cobra.Command{
 		upCommand, downCommand, testCommand, nightlyCommand, e2eCommand,
 		demoCommand, benchCommand, applyCommand, exportCommand, rebaseCommand, lintCommand,
-		verifyCommand, proveCommand, codegenCommand, releaseCommand, cleanCommand,
+		verifyCommand, codegenCommand, releaseCommand, cleanCommand,
 	} {
 		all = append(all, command(a))
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/e2e"
-	"capacityv2.internal/scripts/prove"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/series"
 	"capacityv2.internal/scripts/toolchain"
@@ -93,7 +92,7 @@ type nightlyPart struct {
 // nightlyParts are the parts of [App.Nightly]. The workflow nightly has a job for each.
 func (a *App) nightlyParts(ctx context.Context, o NightlyOptions) []nightlyPart {
 	return []nightlyPart{
-		{"prove", func() error { return a.Prove(ctx, prove.Options{}) }},
+		{"prove", func() error { return a.Verify(ctx, everything) }},
 		{"upstream-suites", func() error { return a.upstreamSuites(ctx, o.Suite) }},
 		{"fails-without", func() error { return a.failsWithout(ctx, o.Suite) }},
 		{"skew", func() error { return a.skew(ctx) }},

@@ -2,44 +2,14 @@ package verbs
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
 
-	"github.com/spf13/cobra"
-
 	"capacityv2.internal/scripts/e2e"
-	"capacityv2.internal/scripts/prove"
 	"capacityv2.internal/scripts/run"
 	"capacityv2.internal/scripts/suites"
 )
-
-func proveCommand(a *App) *cobra.Command {
-	var o prove.Options
-	c := verb("prove", "Check that each patch is needed: the test that its Proven-By names fails without it", `
-Patches of class feature, fix and perf are tried; for the others it says why not. Both runs
-leave out the later patches. A test that passes without the patch is an error.`, "  capacityv2 prove --patch 0023", func(ctx context.Context) error { return a.Prove(ctx, o) })
-	patternFlag(c, &o.Patch, "patch", "only patches whose file name matches")
-	c.Flags().StringVar(&o.Since, "since", "",
-		"only patches that differ from those of this commit; all, if origin does not have it any more, or it has another base or other checks")
-	return c
-}
-
-// Prove checks that the patches that change a component are needed: without one, the test that it names fails.
-func (a *App) Prove(ctx context.Context, o prove.Options) error {
-	plan, err := prove.NewPlan(ctx, a.WS, o)
-	if err != nil {
-		return err
-	}
-	if plan.Note != "" {
-		fmt.Fprintf(a.Out, "prove: %s\n", plan.Note)
-	}
-	if len(plan.Tasks) == 0 {
-		return nil
-	}
-	return a.do(ctx, "prove", a.apply(plan.Tasks...)...)
-}
 
 // failsWithout runs the integration tests of matching folders (nil: all) with the gate off and on the stock server.
 func (a *App) failsWithout(ctx context.Context, folder *regexp.Regexp) error {

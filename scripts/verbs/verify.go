@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -17,18 +18,29 @@ import (
 )
 
 func verifyCommand(a *App) *cobra.Command {
-	var since string
+	var patch *regexp.Regexp
 	c := verb("verify", "Check round trip, tree lock, gates, each prefix, and that generated code is up to date", `
 Every prefix of a series has to build and to pass the tests of the packages that it touches.
-A prefix that was verified before is not verified again.`, "", func(ctx context.Context) error { return a.Verify(ctx, since) })
-	c.Flags().StringVar(&since, "since", "", "leave out the prefixes of Kubernetes that are those of this commit, which was verified")
+
+With --patch, it checks instead that patches are needed: the test that Proven-By names passes with the patch and fails
+without it, both times without the later patches. Patches of class feature, fix and perf are tried; for the others it
+says why not.
+
+What has passed is remembered in _work/verified, and is not tried again.`, "  capacityv2 verify --patch 0023", func(ctx context.Context) error { return a.Verify(ctx, patch) })
+	patternFlag(c, &patch, "patch", "only whether patches are needed whose file name matches")
 	return c
 }
 
-// Verify checks what the patches claim: that they apply, are the export of
-// their commits, are locked, need no regeneration, and build one by one. Since is a commit whose prefixes
-// are verified, "" for none.
-func (a *App) Verify(ctx context.Context, since string) error {
+// Verify checks what the patches claim: that they apply, are the export of their commits, are locked, need no
+// regeneration, and build one by one; or, of those whose name matches, that they are needed.
+func (a *App) Verify(ctx context.Context, patch *regexp.Regexp) error {
+	if patch != nil {
+		plan, err := prove.NewPlan(a.WS, patch)
+		if err != nil {
+			return err
+		}
+		return a.do(ctx, "verify", a.apply(plan.Tasks...)...)
+	}
 	runs, generate, err := a.generate("")
 	if err != nil {
 		return err
@@ -37,7 +49,7 @@ func (a *App) Verify(ctx context.Context, since string) error {
 		a.each("round trip and tree lock", "", a.roundTrip),
 		run.Task{Name: "Go version and feature gates against the tree", Do: a.verifyGates},
 		a.each("each prefix builds and passes the tests it touches", "", func(ctx context.Context, p workspace.Project, s *run.Step) error {
-			return prove.Prefixes(ctx, a.WS, p, since, s)
+			return prove.Prefixes(ctx, a.WS, p, s)
 		}),
 	), generate, []run.Task{{Name: "generated code is up to date", Do: func(context.Context, *run.Step) error {
 		var errs []error
