@@ -23,14 +23,8 @@ func NodeObstacle() string {
 	if err := cmd.Run(); err != nil {
 		return "no namespaces: " + err.Error()
 	}
-	all, err := hierarchies()
-	if err != nil {
-		return err.Error()
-	}
-	for _, h := range all {
-		if err := h.probe(); err != nil {
-			return "control groups cannot be made: " + err.Error()
-		}
+	if err := groupObstacle(); err != nil {
+		return "control groups cannot be made: " + err.Error()
 	}
 	return ""
 }

@@ -21,18 +21,15 @@ type Reporter struct {
 	verb   string
 	logDir string
 	start  time.Time
-	// terminal is whether out can show a line that changes.
-	terminal bool
 
 	mu    sync.Mutex
-	drawn bool // the cursor is in a line to be taken away
 	atEnd string
 }
 
 // NewReporter returns a reporter for verb. Each step logs to a file of its own in
 // logDir/verb.
 func NewReporter(out io.Writer, verb, logDir string) *Reporter {
-	return &Reporter{out: out, verb: verb, logDir: filepath.Join(logDir, verb), start: time.Now(), terminal: isTerminal(out)}
+	return &Reporter{out: out, verb: verb, logDir: filepath.Join(logDir, verb), start: time.Now()}
 }
 
 // Task is a step that has not begun.
@@ -112,10 +109,9 @@ func (r *Reporter) run(ctx context.Context, t Task, n, total int) error {
 	r.Printf("[%d/%d] %s: %s\n", n, total, r.verb, t.Name)
 	begin := time.Now()
 	stop := make(chan struct{})
-	meter := &Meter{}
 	var beat sync.WaitGroup
-	beat.Go(func() { r.beat(meter, path, stop) })
-	err = t.Do(context.WithValue(ctx, meterKey{}, meter), &Step{Log: log, LogPath: path, Out: r, r: r})
+	beat.Go(func() { r.beat(path, stop) })
+	err = t.Do(ctx, &Step{Log: log, LogPath: path, Out: r, r: r})
 	close(stop)
 	beat.Wait()
 	took := time.Since(begin).Round(100 * time.Millisecond)
@@ -138,13 +134,25 @@ func (r *Reporter) Done() {
 // Printf prints whole lines.
 func (r *Reporter) Printf(format string, args ...any) { fmt.Fprintf(r, format, args...) }
 
-// Write prints whole lines, in the place of one that is drawn.
+// Write prints whole lines.
 func (r *Reporter) Write(lines []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.drawn {
-		fmt.Fprint(r.out, clear)
-		r.drawn = false
-	}
 	return r.out.Write(lines)
+}
+
+// beat says every minute that a step still runs, until stop is closed: CI logs and people both take more silence for a
+// hang.
+func (r *Reporter) beat(log string, stop <-chan struct{}) {
+	begin := time.Now()
+	ticker := time.NewTicker(time.Minute)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case now := <-ticker.C:
+			r.Printf("      still running after %s (log: %s)\n", now.Sub(begin).Round(time.Second), log)
+		}
+	}
 }

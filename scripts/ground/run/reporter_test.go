@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -65,68 +64,33 @@ func TestRefusalNeedsNoLog(t *testing.T) {
 
 // TestLongSteps runs for minutes of a clock of its own.
 func TestLongSteps(t *testing.T) {
-	for name, tc := range map[string]struct {
-		terminal bool
-		total    int
-		want     string
-	}{
-		"silent":   {false, 0, "      still running after 1m0s (log: LOG)\n      still running after 2m0s (log: LOG)\n"},
-		"compiles": {false, 4, "      compiled 1 of 4 packages (1m0s)\n      compiled 1 of 4 packages (2m0s)\n"},
-		"silent on a terminal": {true, 0,
-			"      still running after 1m0s (log: LOG)\n      still running after 2m0s (log: LOG)\n"},
-		"compiles on a terminal": {true, 4, strings.Repeat("\r\033[K      [=======                       ] compiled 1 of 4 packages (T)", 150) + "\r\033[K"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			synctest.Test(t, func(t *testing.T) {
-				var out strings.Builder
-				r := NewReporter(&out, "verb", dir)
-				r.terminal = tc.terminal
-				err := r.Run(t.Context(), Task{Name: "step", Do: func(ctx context.Context, _ *Step) error {
-					MeterOf(ctx).Add(0, tc.total)
-					MeterOf(ctx).Add(min(tc.total, 1), 0)
-					time.Sleep(150*time.Second + time.Millisecond)
-					return nil
-				}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				got := strings.ReplaceAll(out.String(), filepath.Join(dir, "verb", "01-step.log"), "LOG")
-				if tc.terminal {
-					got = regexp.MustCompile(`packages \(\w+\)`).ReplaceAllString(got, "packages (T)")
-				}
-				if want := "[1/1] verb: step\n" + tc.want + "      done in 2m30s\n"; got != want {
-					t.Errorf("got\n%q\nwant\n%q", got, want)
-				}
-			})
-		})
-	}
-}
-
-// TestLinesReplaceTheBar checks that what a step prints does not go on in the line of the bar, which ends with compiling.
-func TestLinesReplaceTheBar(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		r := NewReporter(&out, "verb", dir)
-		r.terminal = true
-		err := r.Run(t.Context(), Task{Name: "step", Do: func(ctx context.Context, s *Step) error {
-			MeterOf(ctx).Add(1, 4)
-			time.Sleep(1500 * time.Millisecond)
-			fmt.Fprintln(s.Out, "ok")
-			time.Sleep(time.Second)
-			MeterOf(ctx).Add(-1, -4)
-			time.Sleep(2 * time.Second)
-			if !strings.HasSuffix(out.String(), "\r\033[K") {
-				t.Errorf("nothing compiles any more, and the bar is still there: %q", out.String())
-			}
+		err := NewReporter(&out, "verb", dir).Run(t.Context(), Task{Name: "step", Do: func(context.Context, *Step) error {
+			time.Sleep(150*time.Second + time.Millisecond)
 			return nil
 		}})
-		bar := func(took string) string {
-			return "\r\033[K      [=======                       ] compiled 1 of 4 packages (" + took + ")\r\033[K"
+		if err != nil {
+			t.Fatal(err)
 		}
-		if want := "[1/1] verb: step\n" + bar("1s") + "ok\n" + bar("2s") + "      done in 4.5s\n"; err != nil || out.String() != want {
-			t.Errorf("got\n%q, error %v\nwant\n%q", out.String(), err, want)
+		got := strings.ReplaceAll(out.String(), filepath.Join(dir, "verb", "01-step.log"), "LOG")
+		want := "[1/1] verb: step\n      still running after 1m0s (log: LOG)\n      still running after 2m0s (log: LOG)\n      done in 2m30s\n"
+		if got != want {
+			t.Errorf("got\n%q\nwant\n%q", got, want)
 		}
 	})
+}
+
+// TestIndependent: what does not need the task that failed runs, and the verb fails.
+func TestIndependent(t *testing.T) {
+	var ran []string
+	task := func(name string, err error, independent bool) Task {
+		return Task{Name: name, Independent: independent, Do: func(context.Context, *Step) error { ran = append(ran, name); return err }}
+	}
+	err := NewReporter(t.Output(), "verb", t.TempDir()).Run(t.Context(), task("a", errors.New("one"), true), task("b", nil, false),
+		task("c", errors.New("two"), false), task("d", nil, true))
+	if err == nil || !strings.Contains(err.Error(), "one") || !strings.Contains(err.Error(), "two") || strings.Join(ran, "") != "abc" {
+		t.Errorf("ran %q, error %v", ran, err)
+	}
 }

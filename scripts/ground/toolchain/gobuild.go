@@ -41,41 +41,13 @@ func BuildPackages(ctx context.Context, dir string, log io.Writer, patterns ...s
 	return Compile(ctx, dir, os.DevNull, nil, log, []string{"-tags", Tags}, pkgs...)
 }
 
-// inCache is why go list takes a package for stale that need not be compiled.
-const inCache = "not installed but available in build cache"
-
-// Compile runs go build. It counts the packages that are not in the build cache, for the step that ctx
-// belongs to. out is a file, or a folder if it ends with a slash.
+// Compile runs go build. out is a file, or a folder if it ends with a slash.
 func Compile(ctx context.Context, dir, out string, env []string, log io.Writer, flags []string, pkgs ...string) error {
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		return err
 	}
-	goCmd := func(verb string, log io.Writer, args ...string) run.Cmd {
-		return run.Cmd{Dir: dir, Env: append(Eager(), env...), Log: log, Name: "go", Args: slices.Concat([]string{verb}, args, flags, pkgs)}
-	}
-	listed, err := goCmd("list", nil, "-deps", "-f", "{{if .Stale}}{{.ImportPath}} {{.StaleReason}}{{end}}").Output(ctx)
-	if err != nil {
-		listed = nil // what is wrong is told by the build
-	}
-	stale := map[string]bool{}
-	for line := range strings.Lines(string(listed)) {
-		if pkg, reason, _ := strings.Cut(strings.TrimSpace(line), " "); reason != inCache {
-			stale[pkg] = true
-		}
-	}
-	meter := run.MeterOf(ctx)
-	meter.Add(0, len(stale))
-	compiled, total := 0, len(stale)
-	// What comes next in the step compiles nothing.
-	defer func() { meter.Add(-compiled, -total) }()
-	started := &run.Lines{Each: func(pkg string) {
-		if stale[pkg] {
-			delete(stale, pkg)
-			compiled++
-			meter.Add(1, 0)
-		}
-	}}
-	return goCmd("build", io.MultiWriter(started, log), "-v", "-o", out).Run(ctx)
+	args := slices.Concat([]string{"build", "-v", "-o", out}, flags, pkgs)
+	return run.Cmd{Dir: dir, Env: append(Eager(), env...), Log: log, Name: "go", Args: args}.Run(ctx)
 }
 
 // CompileTests compiles what the tests of the packages that match patterns consist of.
