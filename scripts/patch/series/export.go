@@ -150,31 +150,15 @@ func checkFiles(ctx context.Context, repo gitrepo.Repo, dir, version string) err
 	if err != nil {
 		return err
 	}
+	if err := checkPulled(ctx, repo, dir, patches); err != nil {
+		return err
+	}
 	commits, err := Prefixes(ctx, repo)
 	if err != nil {
 		return err
 	}
-	revs, err := repo.Lines(ctx, "rev-parse", base.Ref, base.ExportedRef)
-	if err != nil {
-		return err
-	}
-	applied, err := alreadyApplied(ctx, repo, patches, base.ExportedRef)
-	if err != nil {
-		return err
-	}
-	found, err := readPatches(dir)
-	if err != nil {
-		return err
-	}
 	same := func(c Prefix, p Patch) bool { return c.Subject == p.Subject }
-	half := len(commits) < len(patches) && slices.EqualFunc(commits, patches[:len(commits)], same)
-	killed := half && revs[0] == revs[1] // in the middle of [Apply]
-	if !killed && (!applied || len(found) != len(patches)) {
-		if err := checkPulled(ctx, repo, dir, found, applied); err != nil {
-			return err
-		}
-	}
-	if half {
+	if len(commits) < len(patches) && slices.EqualFunc(commits, patches[:len(commits)], same) {
 		git := "git -C " + repo.Dir + " "
 		return run.Refuse(fmt.Sprintf("half-applied range: %s has only the first %d of %d patches", repo.Dir, len(commits), len(patches)),
 			"the whole series, or commits of your own on it", git+"branch mine, "+git+"reset --hard "+base.ExportedRef+
@@ -183,45 +167,44 @@ func checkFiles(ctx context.Context, repo gitrepo.Repo, dir, version string) err
 	return nil
 }
 
-// checkPulled refuses patch files that are neither those that the tree was made from, nor those that its commits make.
-// After a kill in [Exported.write] some are the former and some the latter. Listed is that those in the list are the former.
-func checkPulled(ctx context.Context, repo gitrepo.Repo, dir string, found map[string]string, listed bool) error {
+// checkPulled refuses patch files that are not those that the tree was made from. Where the tree has none, [Apply] was
+// killed.
+func checkPulled(ctx context.Context, repo gitrepo.Repo, dir string, patches []Patch) error {
 	was, err := patchFiles(ctx, repo, base.ExportedRef)
-	if err != nil {
+	if err != nil || len(was) == 0 {
 		return err
 	}
-	will, err := patchFiles(ctx, repo, "HEAD")
+	found, err := readPatches(dir)
 	if err != nil {
 		return err
 	}
 	all := maps.Clone(found)
 	maps.Copy(all, was)
-	maps.Copy(all, will)
-	// One that is not there is "".
-	known := func(name string) bool { return found[name] == was[name] || found[name] == will[name] }
-	others := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), known)
-	switch {
-	case len(others) == 0:
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool { return found[name] == was[name] })
+	if len(others) == 0 {
 		return nil
-	case listed:
+	}
+	if listed, err := alreadyApplied(ctx, repo, patches, base.ExportedRef); err != nil {
+		return err
+	} else if listed {
 		return notListed(dir, others[0])
 	}
 	if err := ensureCommitted(ctx, repo); err != nil {
 		return err
 	}
+	exported, err := repo.Rev(ctx, base.ExportedRef)
+	if err != nil {
+		return err
+	}
 	help := "make apply"
-	if !maps.Equal(was, will) {
-		exported, err := repo.Rev(ctx, base.ExportedRef)
-		if err != nil {
-			return err
-		}
+	if EnsureSafe(ctx, repo) != nil {
 		git := "git -C " + repo.Dir + " "
 		help = git + "branch mine, " + git + "reset --hard " + exported + ", make apply, " + git + "rebase --onto HEAD " + exported +
 			" mine, " + git + "checkout -B " + base.Branch + ", " + git + "branch -d mine, " + git + "rebase -i " + base.Ref +
 			" to make a commit that changes a patch a fixup of it, make export"
 	}
 	return run.Refuse("patch files changed since the tree was made: "+strings.Join(others, ", "),
-		"those that it was made from: export would undo a git pull", help+"; or git checkout -- "+dir+", if they were edited by hand")
+		"those that it was made from: export would undo a git pull", help+"; or git checkout -- "+dir+", if they were edited by hand or an export was killed")
 }
 
 // write brings dir to the exported state.

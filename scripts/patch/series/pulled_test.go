@@ -130,33 +130,6 @@ func TestExportKeepsFixup(t *testing.T) {
 	}
 }
 
-// TestExportAgain goes on after a kill while the patch files were written.
-func TestExportAgain(t *testing.T) {
-	repo, dir := exported(t)
-	before, old := head(t, repo), filepath.Join(t.TempDir(), "old")
-	copyFiles(t, dir, old)
-	git(t, repo, "commit", "--quiet", "--amend", "--message", message("b: add it", "feature"))
-	commit(t, repo, message("c: new", "feature"), map[string]string{"pkg/c/c.go": "package c\n"})
-	if _, err := Export(t.Context(), repo, dir, version); err != nil {
-		t.Fatal(err)
-	}
-	want := snapshot(t, dir)
-	if err := os.Remove(filepath.Join(dir, "0003-c-new.patch")); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"0002-b-add-a-function.patch", ListName, LockName} {
-		b, err := os.ReadFile(filepath.Join(old, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, dir, name, string(b))
-	}
-	git(t, repo, "update-ref", base.ExportedRef, before)
-	if _, err := Export(t.Context(), repo, dir, version); err != nil || snapshot(t, dir) != want {
-		t.Errorf("the patch files are\n%s\nwant\n%s\nerror %v", snapshot(t, dir), want, err)
-	}
-}
-
 // TestExportKeepsUnlistedPatches has a patch file of somebody's that neither the list nor git knows.
 func TestExportKeepsUnlistedPatches(t *testing.T) {
 	repo, dir := exported(t)
