@@ -93,8 +93,8 @@ func readSource(ctx context.Context, ws workspace.Workspace, p workspace.Project
 		}
 	}
 	repo := p.Repo(log)
-	fromModules, err := series.FromModules(ctx, repo)
-	if err == nil && fromModules {
+	origin, err := base.OriginOf(ctx, repo)
+	if err == nil && !origin.Checkout {
 		src.base, err = baseModules(p)
 	}
 	if err != nil {

@@ -103,12 +103,8 @@ func check(ctx context.Context, repo gitrepo.Repo, o Options) error {
 	if !repo.Exists() {
 		return run.Refuse(repo.Dir+" is not a git repository", "the tree that `make apply` makes", help)
 	}
-	got, err := repo.Output(ctx, "config", "--local", "--get", "capacityv2.base")
-	if err != nil {
-		got = "unknown"
-	}
-	if want := o.source(); got != want {
-		return run.Refuse(fmt.Sprintf("unknown base: %s holds %s", repo.Dir, got), want, help)
+	if got, err := OriginOf(ctx, repo); err != nil || got != o.origin() {
+		return run.Refuse(fmt.Sprintf("unknown base: %s holds %s", repo.Dir, got), o.origin().String(), help)
 	}
 	if _, err := repo.Rev(ctx, Ref+"^{commit}"); err != nil {
 		return run.Refuse(repo.Dir+" has no "+Ref, "the tree that `make apply` makes", help)
@@ -116,13 +112,36 @@ func check(ctx context.Context, repo gitrepo.Repo, o Options) error {
 	return nil
 }
 
-// source names the base in the tree's configuration.
-func (o Options) source() string {
-	if o.Checkout != "" {
-		return o.Version + " from a checkout"
-	}
-	return o.Version + " from modules"
+// Origin is what the base of a tree was made from.
+type Origin struct {
+	Version string
+	// Checkout is whether it was the user's, and not Go modules.
+	Checkout bool
 }
+
+// originKey has it in the tree's configuration.
+const originKey = "capacityv2.base"
+
+const fromModules, fromCheckout = " from modules", " from a checkout"
+
+func (o Origin) String() string {
+	switch {
+	case o.Version == "":
+		return "unknown"
+	case o.Checkout:
+		return o.Version + fromCheckout
+	}
+	return o.Version + fromModules
+}
+
+// OriginOf returns that of a tree.
+func OriginOf(ctx context.Context, repo gitrepo.Repo) (Origin, error) {
+	text, err := repo.Output(ctx, "config", "--local", "--get", originKey)
+	version, isCheckout := strings.CutSuffix(text, fromCheckout)
+	return Origin{strings.TrimSuffix(version, fromModules), isCheckout}, err
+}
+
+func (o Options) origin() Origin { return Origin{o.Version, o.Checkout != ""} }
 
 // commit makes the assembled files, which lack some modules, a repository with one commit.
 func commit(ctx context.Context, repo gitrepo.Repo, o Options, without []string) error {
@@ -159,7 +178,7 @@ func commit(ctx context.Context, repo gitrepo.Repo, o Options, without []string)
 // mark records the base at HEAD.
 func mark(ctx context.Context, repo gitrepo.Repo, o Options) error {
 	return repo.GitAll(ctx, []string{"update-ref", Ref, "HEAD"}, []string{"update-ref", ExportedRef, "HEAD"},
-		[]string{"config", "--local", "capacityv2.base", o.source()})
+		[]string{"config", "--local", originKey, o.origin().String()})
 }
 
 func writeInfo(dir, name, content string) error {

@@ -69,7 +69,7 @@ func Apply(ctx context.Context, repo gitrepo.Repo, dir string, s *run.Step) erro
 	if err := EnsureSafe(ctx, repo); err != nil {
 		return err
 	}
-	fromModules, err := FromModules(ctx, repo)
+	origin, err := base.OriginOf(ctx, repo)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func Apply(ctx context.Context, repo gitrepo.Repo, dir string, s *run.Step) erro
 	if err != nil {
 		return err
 	}
-	if fromModules && baseTree != lock.BaseTree {
+	if !origin.Checkout && baseTree != lock.BaseTree {
 		return run.Refuse("tree lock: the base tree is "+baseTree, lock.BaseTree+" ("+LockName+")", "make clean, then make apply")
 	}
 	applied, err := alreadyApplied(ctx, repo, patches, "HEAD")

@@ -113,13 +113,13 @@ func exportable(ctx context.Context, repo gitrepo.Repo) error {
 // applying these files makes. A file whose bytes do not change is not touched.
 // It returns the names of what was written or removed.
 func Export(ctx context.Context, repo gitrepo.Repo, dir, version string) ([]string, error) {
-	holds, err := repo.Output(ctx, "config", "--local", "--get", "capacityv2.base")
+	holds, err := base.OriginOf(ctx, repo)
 	if err != nil {
 		return nil, err
 	}
-	if want := version + " from modules"; holds != want {
+	if want := (base.Origin{Version: version}); holds != want {
 		git := "git -C " + repo.Dir + " "
-		return nil, run.Refuse("the tree holds "+holds, want+", whose hashes the lock records",
+		return nil, run.Refuse("the tree holds "+holds.String(), want.String()+", whose hashes the lock records",
 			git+"format-patch -o DIR "+base.ExportedRef+".., "+git+"reset --hard "+base.ExportedRef+
 				", make clean && make apply without KUBERNETES_SRC, "+git+"am --3way DIR/*")
 	}
@@ -264,11 +264,11 @@ func RoundTrip(ctx context.Context, tree gitrepo.Repo, dir, again string, s *run
 	if err != nil {
 		return err
 	}
-	fromModules, err := FromModules(ctx, tree)
+	origin, err := base.OriginOf(ctx, tree)
 	if err != nil {
 		return err
 	}
-	if !fromModules {
+	if origin.Checkout {
 		s.Sayf("the tree comes from a checkout: only the touched files are compared")
 		return CheckLock(ctx, tree, lock, patches)
 	}

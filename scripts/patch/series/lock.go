@@ -142,12 +142,12 @@ func CheckLock(ctx context.Context, repo gitrepo.Repo, l Lock, patches []Patch) 
 	if err != nil {
 		return err
 	}
-	fromModules, err := FromModules(ctx, repo)
+	origin, err := base.OriginOf(ctx, repo)
 	if err != nil {
 		return err
 	}
 	checks := []struct{ what, got, want string }{{"touched files", got.TouchedFiles, l.TouchedFiles}}
-	if fromModules {
+	if !origin.Checkout {
 		checks = append(checks, []struct{ what, got, want string }{
 			{"base tree", got.BaseTree, l.BaseTree},
 			{"base commit", got.BaseCommit, l.BaseCommit},
@@ -163,10 +163,4 @@ func CheckLock(ctx context.Context, repo gitrepo.Repo, l Lock, patches []Patch) 
 		}
 	}
 	return nil
-}
-
-// FromModules reports whether the tree was assembled from Go modules.
-func FromModules(ctx context.Context, repo gitrepo.Repo) (bool, error) {
-	src, err := repo.Output(ctx, "config", "--local", "--get", "capacityv2.base")
-	return strings.HasSuffix(src, "from modules"), err
 }
