@@ -17,8 +17,8 @@ import (
 	"capacityv2.internal/scripts/ground/files"
 )
 
-// told is what a story comes to on one side, as test-e2e/demo writes it.
-type told struct {
+// storyResult is what a story comes to on one side, as test-e2e/demo writes it.
+type storyResult struct {
 	Story       int
 	Side, Title string
 	Wanted      int
@@ -48,7 +48,7 @@ var colors = map[string]color.Color{
 // drawStories reads the results and draws a picture for each story: how many pods run, and how
 // many volumes were asked for where there was no room, over time.
 func drawStories(results, out string) error {
-	var all []told
+	var all []storyResult
 	if err := files.ReadJSON(results, &all); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func drawStories(results, out string) error {
 }
 
 // storyPlots returns one for each story, in the order of the results.
-func storyPlots(all []told) ([]*plot.Plot, error) {
+func storyPlots(all []storyResult) ([]*plot.Plot, error) {
 	var list []*plot.Plot
 	stories := map[int]*plot.Plot{}
 	for _, r := range all {
@@ -94,13 +94,13 @@ func storyPlots(all []told) ([]*plot.Plot, error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("no story was told")
+		return nil, fmt.Errorf("there is no story")
 	}
 	return list, nil
 }
 
 // addSide draws one side of a story.
-func addSide(p *plot.Plot, r told) error {
+func addSide(p *plot.Plot, r storyResult) error {
 	running, failed := plotter.XYs{{}}, plotter.XYs{{}}
 	for _, s := range r.Samples {
 		running = append(running, plotter.XY{X: s.Seconds, Y: float64(s.Running)})

@@ -19,7 +19,7 @@ func TestDrawStories(t *testing.T) {
 				{"Story": 2, "Side": "after", "Title": "many pods", "Wanted": 3, "Samples": [{"Seconds": 1, "Running": 3}]}]`,
 			want: []string{"<svg", "Story 2: many pods", "before: failed provisions", "after: running"},
 		},
-		{name: "nothing", results: `[]`, err: "no story was told"},
+		{name: "nothing", results: `[]`, err: "there is no story"},
 		{name: "no JSON", results: `x`, err: "invalid character"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

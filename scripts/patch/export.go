@@ -26,7 +26,11 @@ tree.lock is written, too.`, "", func(ctx context.Context, ws workspace.Workspac
 func export(ctx context.Context, ws workspace.Workspace, p workspace.Project, s *run.Step) error {
 	repo := p.Repo(s.Log)
 	if !repo.Exists() {
-		return run.Refuse("no tree at "+p.Tree(), "the series applied, with your commits on it", "make apply")
+		return run.Refuse(run.Refusal{
+			Found:    "no tree at " + p.Tree(),
+			Expected: "the series applied, with your commits on it",
+			Run:      "make apply",
+		})
 	}
 	o, err := baseOptions(ws, p)
 	if err != nil {

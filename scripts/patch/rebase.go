@@ -52,7 +52,11 @@ func rebase(ctx context.Context, ws workspace.Workspace, project, version string
 		return err
 	}
 	if version == "" && !forecast {
-		return run.Refuse("no base to move to", "a tag of the project, such as "+o.Version, "make rebase BASE="+o.Version)
+		return run.Refuse(run.Refusal{
+			Found:    "no base to move to",
+			Expected: "a tag of the project, such as " + o.Version,
+			Run:      "make rebase BASE=" + o.Version,
+		})
 	}
 	o.Version, o.Checkout = cmp.Or(version, o.Version), ""
 	if p.Staging {
@@ -151,7 +155,11 @@ func EnsureRemovable(ctx context.Context, p workspace.Project) error {
 	for _, config := range configs {
 		repo := gitrepo.Open(filepath.Dir(filepath.Dir(config)), nil)
 		if repo.Applying() || series.Stopped(ctx, repo) {
-			return run.Refuse("a rebase is under way in "+repo.Dir, "none", "make rebase again, or remove the folder")
+			return run.Refuse(run.Refusal{
+				Found:    "a rebase is under way in " + repo.Dir,
+				Expected: "none",
+				Run:      "make rebase again, or remove the folder",
+			})
 		}
 	}
 	return nil
@@ -165,8 +173,11 @@ func requireCommitted(ctx context.Context, ws workspace.Workspace, p workspace.P
 			return err
 		}
 		if len(changed) > 0 {
-			return run.Refuse("changes in "+dir+" that are not committed", "none: they are about to be written for another base",
-				"git commit, or git stash or git checkout -- scripts/pins patches; or with FORECAST=1")
+			return run.Refuse(run.Refusal{
+				Found:    "changes in " + dir + " that are not committed",
+				Expected: "none: they are about to be written for another base",
+				Run:      "git commit, or git stash or git checkout -- scripts/pins patches; or with FORECAST=1",
+			})
 		}
 	}
 	return nil
@@ -181,7 +192,11 @@ func rebaseTree(ws workspace.Workspace, p workspace.Project, o base.Options, dir
 		if repo := gitrepo.Open(dir, s.Log); !forecast && repo.Exists() {
 			// Half-merged work of a person is not ours to remove.
 			if repo.Applying() {
-				return run.Refuse("a rebase is under way in "+dir, "none", "git -C "+dir+" am --continue, or remove the folder")
+				return run.Refuse(run.Refusal{
+					Found:    "a rebase is under way in " + dir,
+					Expected: "none",
+					Run:      "git -C " + dir + " am --continue, or remove the folder",
+				})
 			}
 			if series.Stopped(ctx, repo) {
 				s.Sayf("going on in %s", dir)

@@ -64,7 +64,7 @@ func (rel *Release) Close() error { return os.RemoveAll(rel.partial) }
 // the folders.
 func (rel *Release) check(ctx context.Context, s *run.Step) error {
 	if runtime.GOOS != "linux" {
-		return run.Refuse("this machine runs "+runtime.GOOS, "Linux, on which the release runs", "")
+		return run.Refuse(run.Refusal{Found: "this machine runs " + runtime.GOOS, Expected: "Linux, on which the release runs"})
 	}
 	ws := rel.ws
 	err := errors.Join(
@@ -96,7 +96,11 @@ func ensureOurs(dir string, v Version) error {
 		return nil
 	}
 	if _, sumsErr := os.Stat(filepath.Join(dir, sumsName)); err != nil || sumsErr != nil {
-		return run.Refuse(dir+" holds something else than the release "+v.String(), "no such folder, or an earlier "+v.String(), "mv "+dir+" elsewhere")
+		return run.Refuse(run.Refusal{
+			Found:    dir + " holds something else than the release " + v.String(),
+			Expected: "no such folder, or an earlier " + v.String(),
+			Run:      "mv " + dir + " elsewhere",
+		})
 	}
 	return nil
 }
@@ -106,7 +110,11 @@ func ensureSignatureStays(dir string, key *minisign.PrivateKey) error {
 	if _, err := os.Stat(filepath.Join(dir, signatureName)); key != nil || err != nil {
 		return nil
 	}
-	return run.Refuse(dir+" is signed, and SIGN_KEY names no key", "a key, or no signed release there", "make release SIGN_KEY=FILE, or mv "+dir+" elsewhere")
+	return run.Refuse(run.Refusal{
+		Found:    dir + " is signed, and SIGN_KEY names no key",
+		Expected: "a key, or no signed release there",
+		Run:      "make release SIGN_KEY=FILE, or mv " + dir + " elsewhere",
+	})
 }
 
 // build builds the programs where `make up` does, too.

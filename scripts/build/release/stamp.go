@@ -61,7 +61,11 @@ func TreeStamp(ctx context.Context, project, tree string, v Version) (Stamp, err
 	}
 	n, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil || n < 0 {
-		return s, run.Refuse(fmt.Sprintf("SOURCE_DATE_EPOCH is %q", seconds), "seconds since 1970", "unset SOURCE_DATE_EPOCH")
+		return s, run.Refuse(run.Refusal{
+			Found:    fmt.Sprintf("SOURCE_DATE_EPOCH is %q", seconds),
+			Expected: "seconds since 1970",
+			Run:      "unset SOURCE_DATE_EPOCH",
+		})
 	}
 	s.Commit, s.Date = commit, time.Unix(n, 0).UTC()
 	dirs := []string{tree}

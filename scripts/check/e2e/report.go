@@ -117,7 +117,7 @@ func Failed(results []Result) []string {
 // count is what the specs of a row did, and why some did not run.
 type count struct {
 	outcomes map[toolchain.Outcome]int
-	why      map[string]int
+	reasons  map[string]int
 }
 
 // table counts what the selected specs among all did, by group and suite, in Markdown.
@@ -141,11 +141,11 @@ func (s Selection) table(all []string, results []Result) string {
 		ended := outcome[name]
 		if ended != toolchain.Passed && ended != toolchain.Failed {
 			ended = toolchain.Skipped
-			why := s.Why(name)
-			if why == "" {
-				why = "not run on this target"
+			reason := s.SkipReason(name)
+			if reason == "" {
+				reason = "not run on this target"
 			}
-			rows[row].why[why]++
+			rows[row].reasons[reason]++
 		}
 		rows[row].outcomes[ended]++
 	}
@@ -154,8 +154,8 @@ func (s Selection) table(all []string, results []Result) string {
 	b.WriteString("| specs | passed | failed | skipped | why |\n| --- | ---: | ---: | ---: | --- |\n")
 	for _, name := range names {
 		n := rows[name].outcomes
-		why := strings.Join(slices.Sorted(maps.Keys(rows[name].why)), "; ")
-		fmt.Fprintf(&b, "| %s | %d | %d | %d | %s |\n", name, n[toolchain.Passed], n[toolchain.Failed], n[toolchain.Skipped], why)
+		reasons := strings.Join(slices.Sorted(maps.Keys(rows[name].reasons)), "; ")
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %s |\n", name, n[toolchain.Passed], n[toolchain.Failed], n[toolchain.Skipped], reasons)
 	}
 	return b.String()
 }

@@ -21,7 +21,7 @@ func sampleRun(target string, all bool, focus *regexp.Regexp) *Run {
 		Options: Options{Target: target, All: all, Focus: focus},
 		Without: suites.Expectations{Suites: []suites.Suite{{Groups: []suites.Group{
 			{Tests: []string{"A", "B"}, GateOff: suites.Fails, Stock: suites.Fails},
-			{Tests: []string{"C"}, GateOff: suites.NotRun, Stock: suites.Fails, Why: "why"},
+			{Tests: []string{"C"}, GateOff: suites.NotRun, Stock: suites.Fails, Reason: "why"},
 		}}}},
 		all: []string{"A [Ours]", "B [Ours]", "C [Ours]", "quick", "slow"},
 		selection: Selection{Groups: []Group{

@@ -37,8 +37,8 @@ type Group struct {
 
 // Skipped is specs that do not run, and the reason.
 type Skipped struct {
-	Specs *regexp.Regexp `json:"specs"`
-	Why   string         `json:"why"`
+	Specs  *regexp.Regexp `json:"specs"`
+	Reason string         `json:"why"`
 }
 
 // ReadSelection reads selected.yaml and skipped.yaml of a folder.
@@ -53,12 +53,18 @@ func ReadSelection(dir string) (Selection, error) {
 	}
 	for _, g := range s.Groups {
 		if g.Name == "" || g.Specs == nil || g.AtLeast <= 0 || g.Quick == nil || g.Suite != nil && g.Suite.NumSubexp() != 1 {
-			return s, run.Refuse(fmt.Sprintf("selected.yaml: group %q", g.Name), "a name, specs, at least how many, quick, and a suite with one group in parentheses or none", "")
+			return s, run.Refuse(run.Refusal{
+				Found:    fmt.Sprintf("selected.yaml: group %q", g.Name),
+				Expected: "a name, specs, at least how many, quick, and a suite with one group in parentheses or none",
+			})
 		}
 	}
 	for _, e := range s.Skipped {
-		if e.Specs == nil || strings.TrimSpace(e.Why) == "" {
-			return s, run.Refuse(fmt.Sprintf("%s: an entry has specs %v and why %q", skipped, e.Specs, e.Why), "both", "")
+		if e.Specs == nil || strings.TrimSpace(e.Reason) == "" {
+			return s, run.Refuse(run.Refusal{
+				Found:    fmt.Sprintf("%s: an entry has specs %v and why %q", skipped, e.Specs, e.Reason),
+				Expected: "both",
+			})
 		}
 	}
 	return s, nil
@@ -84,11 +90,11 @@ func (g *Group) Row(name string) string {
 	return g.Name
 }
 
-// Why returns the reason why a spec does not run, or "".
-func (s Selection) Why(name string) string {
+// SkipReason returns the reason why a spec does not run, or "".
+func (s Selection) SkipReason(name string) string {
 	for _, e := range s.Skipped {
 		if e.Specs.MatchString(name) {
-			return e.Why
+			return e.Reason
 		}
 	}
 	return ""
@@ -100,7 +106,7 @@ func (s Selection) Choose(all []string, ours, quick bool, focus *regexp.Regexp) 
 	var chosen []string
 	for _, name := range all {
 		g := s.Group(name)
-		if g != nil && g.Ours == ours && (!quick || g.Quick.MatchString(name)) && focus.MatchString(name) && s.Why(name) == "" {
+		if g != nil && g.Ours == ours && (!quick || g.Quick.MatchString(name)) && focus.MatchString(name) && s.SkipReason(name) == "" {
 			chosen = append(chosen, name)
 		}
 	}

@@ -36,7 +36,11 @@ func NewPlan(ws workspace.Workspace, pattern *regexp.Regexp) (*Plan, error) {
 		}
 	}
 	if len(plan.Tasks) == 0 {
-		return nil, run.Refuse(fmt.Sprintf("no patch matches %q", pattern), "a regular expression for names of patches", "make verify PATCH=0013")
+		return nil, run.Refuse(run.Refusal{
+			Found:    fmt.Sprintf("no patch matches %q", pattern),
+			Expected: "a regular expression for names of patches",
+			Run:      "make verify PATCH=0013",
+		})
 	}
 	plan.Tasks = append(plan.Tasks, run.Task{Name: "are all of them needed?", Do: plan.judge})
 	return plan, nil
@@ -61,11 +65,11 @@ func (plan *Plan) add(p workspace.Project, pattern *regexp.Regexp) error {
 	if len(others) > 0 {
 		plan.Tasks = append(plan.Tasks, run.Task{Name: "patches of " + p.Title + " that no test can prove", Do: func(ctx context.Context, s *run.Step) error {
 			for _, c := range others {
-				why, err := c.why(ctx, p.Repo(s.Log))
+				reason, err := c.reason(ctx, p.Repo(s.Log))
 				if err != nil {
 					return err
 				}
-				s.Sayf("%s: %s", c.Patch.Name, why)
+				s.Sayf("%s: %s", c.Patch.Name, reason)
 			}
 			return nil
 		}})
@@ -122,8 +126,11 @@ func (plan *Plan) prove(ctx context.Context, pr *prover, c Case, project string,
 // judge refuses patches that are not needed.
 func (plan *Plan) judge(_ context.Context, s *run.Step) error {
 	if len(plan.bad) > 0 {
-		return run.Refuse("not proven:\n    "+strings.Join(plan.bad, "\n    "),
-			"Proven-By names a test that the patch or an earlier one brings, and that fails without the patch", "git rebase -i in the tree to amend the commit, then make export")
+		return run.Refuse(run.Refusal{
+			Found:    "not proven:\n    " + strings.Join(plan.bad, "\n    "),
+			Expected: "Proven-By names a test that the patch or an earlier one brings, and that fails without the patch",
+			Run:      "git rebase -i in the tree to amend the commit, then make export",
+		})
 	}
 	s.AtEnd("verify: %d patches are needed", plan.proven)
 	if plan.known > 0 {

@@ -88,7 +88,7 @@ func eachPrefix(ctx context.Context, repo gitrepo.Repo, c checker, s *run.Step) 
 				prefix := prefixes[i]
 				// A step checks several projects.
 				log, title := fmt.Sprintf("%s-%d", filepath.Base(c.dir), i+1), fmt.Sprintf("patch %d of the series, %q", i+1, prefix.Subject)
-				err := s.Beside(log, title, func(log io.Writer) error {
+				err := s.WithLog(log, title, func(log io.Writer) error {
 					before, err := checker.prefix(ctx, prefix, fmt.Sprintf("%d/%d", i+1, len(prefixes)), log, s)
 					if before {
 						known.Add(1)

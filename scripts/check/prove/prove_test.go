@@ -69,11 +69,11 @@ func TestProve(t *testing.T) {
 	must(reporter.Run(ctx, run.Task{Name: "work tree", Do: prover.prepare}))
 	for _, c := range casesOf(patches) {
 		if !c.provable() {
-			if why, err := c.why(ctx, repo); err != nil || why != "class test: a:TestD is there" || want[c.Patch.Name] != "" {
+			if why, err := c.reason(ctx, repo); err != nil || why != "class test: a:TestD is there" || want[c.Patch.Name] != "" {
 				t.Errorf("the patch that %s is left out: %q, error %v", c.Patch.Name, why, err)
 			}
 			c.Test = "TestGone"
-			if why, err := c.why(ctx, repo); !run.IsRefusal(err) {
+			if why, err := c.reason(ctx, repo); !run.IsRefusal(err) {
 				t.Errorf("its test is not there: %q, error %v", why, err)
 			}
 			continue

@@ -62,7 +62,7 @@ func (e Expectations) Table() string {
 	b.WriteString("| folder | tests | gate off | stock server | why |\n| --- | --- | --- | --- | --- |\n")
 	for _, s := range e.Suites {
 		for _, g := range s.Groups {
-			fmt.Fprintf(&b, "| `%s/` | `%s` | %s | %s | %s |\n", s.Folder, strings.Join(g.Tests, "`, `"), g.GateOff, g.Stock, g.Why)
+			fmt.Fprintf(&b, "| `%s/` | `%s` | %s | %s | %s |\n", s.Folder, strings.Join(g.Tests, "`, `"), g.GateOff, g.Stock, g.Reason)
 		}
 	}
 	return b.String()
@@ -92,8 +92,11 @@ func LintList(dir string) error {
 		return err
 	}
 	if len(drift) > 0 {
-		return run.Refuse(filepath.Join(dir, listFile)+":\n    "+strings.Join(drift, "\n    "), "each test of the folder once",
-			"add the test with what it does without the change, or remove it; make test LONG=1 checks that")
+		return run.Refuse(run.Refusal{
+			Found:    filepath.Join(dir, listFile) + ":\n    " + strings.Join(drift, "\n    "),
+			Expected: "each test of the folder once",
+			Run:      "add the test with what it does without the change, or remove it; make test LONG=1 checks that",
+		})
 	}
 	return list.CheckTable(readme(dir))
 }

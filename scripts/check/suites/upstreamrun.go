@@ -48,14 +48,14 @@ func (r UpstreamRunner) Run(ctx context.Context, suites []Upstream, s *run.Step)
 			}
 			s.Sayf("%d/%d %s", i+1, len(suites), suite.Folder)
 			results[i].Suite = suite
-			return r.both(ctx, &results[i], s)
+			return r.offAndOn(ctx, &results[i], s)
 		})
 	}
 	return results, group.Wait()
 }
 
-// both runs a suite with the gate off and on.
-func (r UpstreamRunner) both(ctx context.Context, result *UpstreamResult, s *run.Step) error {
+// offAndOn runs a suite with the gate off and on.
+func (r UpstreamRunner) offAndOn(ctx context.Context, result *UpstreamResult, s *run.Step) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if result.Suite.Alone {
 		group.SetLimit(1)
@@ -72,7 +72,7 @@ func (r UpstreamRunner) run(ctx context.Context, suite Upstream, gateOn bool, s 
 		gate = "on"
 	}
 	title := suite.Folder + ", gate " + gate
-	err = s.Beside(strings.ReplaceAll(suite.Folder, "/", "-")+"-"+gate, title, func(log io.Writer) error {
+	err = s.WithLog(strings.ReplaceAll(suite.Folder, "/", "-")+"-"+gate, title, func(log io.Writer) error {
 		tmp, err := os.MkdirTemp("", "suite")
 		if err != nil {
 			return err

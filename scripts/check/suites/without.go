@@ -86,7 +86,7 @@ var waiting = strconv.Itoa(3 * runtime.NumCPU())
 
 // run runs the tests of a folder on a target, with a log of its own beside that of the step.
 func (w *Without) run(ctx context.Context, folder, target string, s *run.Step) (result toolchain.TestResult, err error) {
-	err = s.Beside(target, target, func(log io.Writer) (err error) {
+	err = s.WithLog(target, target, func(log io.Writer) (err error) {
 		env := append(slices.Clone(w.env), "CAPACITYV2_TARGET="+target)
 		result, err = toolchain.TestOne(ctx, w.dir, env, log, "-count=1", "-parallel", waiting, "-timeout", "90m", "./"+folder)
 		if err == nil && result.BuildFailed {
@@ -103,8 +103,11 @@ func (w *Without) judge(context.Context, *run.Step) error {
 		w.differ = append(w.differ, "no test has a subtest for the variant "+variant)
 	}
 	if len(w.differ) > 0 {
-		return run.Refuse("tests do something else without the change:\n    "+strings.Join(w.differ, "\n    "), "what test-integration/fails-without.yaml says",
-			"fix the test, or the list where it is right that the test passes")
+		return run.Refuse(run.Refusal{
+			Found:    "tests do something else without the change:\n    " + strings.Join(w.differ, "\n    "),
+			Expected: "what test-integration/fails-without.yaml says",
+			Run:      "fix the test, or the list where it is right that the test passes",
+		})
 	}
 	return w.list.Write(readme(w.dir))
 }

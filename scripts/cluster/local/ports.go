@@ -40,7 +40,11 @@ func choosePorts(m Mode, getenv func(string) string) ([]port, error) {
 		if v := getenv(p.Variable); v != "" {
 			n, err := strconv.Atoi(v)
 			if err != nil || n < 1 || n > 65535 {
-				return nil, run.Refuse(p.Variable+"="+v, "a port from 1 to 65535", fmt.Sprintf("%s=%d make up", p.Variable, p.Number))
+				return nil, run.Refuse(run.Refusal{
+					Found:    p.Variable + "=" + v,
+					Expected: "a port from 1 to 65535",
+					Run:      fmt.Sprintf("%s=%d make up", p.Variable, p.Number),
+				})
 			}
 			p.Number = n
 		}
@@ -59,8 +63,11 @@ func requirePorts(ctx context.Context, ports []port) error {
 			}
 			continue
 		}
-		return run.Refuse(fmt.Sprintf("port %d is in use%s", p.Number, portUser(ctx, p.Number)),
-			"it free for "+p.Variable, fmt.Sprintf("%s=<a free port> make up", p.Variable))
+		return run.Refuse(run.Refusal{
+			Found:    fmt.Sprintf("port %d is in use%s", p.Number, portUser(ctx, p.Number)),
+			Expected: "it free for " + p.Variable,
+			Run:      fmt.Sprintf("%s=<a free port> make up", p.Variable),
+		})
 	}
 	return nil
 }

@@ -24,14 +24,14 @@ const scriptDone = "Local Kubernetes cluster is running"
 func (l *launched) waitReady(ctx context.Context, st *state) error {
 	ws := st.ws
 	last := errors.New(localUp + " has not started everything")
-	told := false
+	joined := false
 	for {
 		if b, err := os.ReadFile(placesOf(ws).scriptLog()); err == nil && bytes.Contains(b, []byte(scriptDone)) {
-			if !told {
-				if err := l.tell(); err != nil {
+			if !joined {
+				if err := l.openGates(); err != nil {
 					return fmt.Errorf("let the other nodes join: %w%s", err, tailOf(ws))
 				}
-				told = true
+				joined = true
 			}
 			if last = errors.Join(st.serves(ctx), st.approveServing(ctx)); last == nil {
 				return nil

@@ -17,7 +17,7 @@ import (
 type launched struct {
 	// ended gets an error when a process has ended.
 	ended chan error
-	// gates keep nodes waiting: see [node.GoOn].
+	// gates keep nodes waiting: see [node.StartSignal].
 	gates []*os.File
 }
 
@@ -26,11 +26,11 @@ func (l *launched) watch(name string, cmd *exec.Cmd) {
 	go func() { l.ended <- fmt.Errorf("%s ended before the cluster was ready (%v)", name, cmd.Wait()) }()
 }
 
-// tell lets what waits at the gates go on, once.
-func (l *launched) tell() error {
+// openGates lets what waits at the gates go on, once.
+func (l *launched) openGates() error {
 	var errs []error
 	for _, g := range l.gates {
-		_, err := g.WriteString(node.GoOn)
+		_, err := g.WriteString(node.StartSignal)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -97,7 +97,7 @@ func (l *launched) startNodes(ctx context.Context, p *Plan, sc script, st *state
 	if err := node.Connect(st.link(), specs, pids); err != nil {
 		return err
 	}
-	err = l.tell()
+	err = l.openGates()
 	_ = l.gates[0].Close()
 	l.gates = l.gates[1:]
 	return err

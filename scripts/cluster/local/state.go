@@ -48,9 +48,11 @@ func loadState(ws workspace.Workspace) (*state, error) {
 		return nil, err
 	}
 	if st.ID == "" || st.Mode != ModeFull && st.Mode != ModeControlPlane {
-		return nil, run.Refuse(fmt.Sprintf("%s tells of a cluster %q in the mode %q", statePath(ws), st.ID, st.Mode),
-			"one that this version of the tooling has started: full or control-plane",
-			"end what still runs of it by hand, and remove the file")
+		return nil, run.Refuse(run.Refusal{
+			Found:    fmt.Sprintf("%s tells of a cluster %q in the mode %q", statePath(ws), st.ID, st.Mode),
+			Expected: "one that this version of the tooling has started: full or control-plane",
+			Run:      "end what still runs of it by hand, and remove the file",
+		})
 	}
 	return st, nil
 }

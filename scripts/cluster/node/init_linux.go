@@ -50,10 +50,10 @@ func (s *Spec) Start(dir, verb string) (cmd *exec.Cmd, gate *os.File, err error)
 	return cmd, open, nil
 }
 
-// told waits for the word to go on. Where the gate was closed without it, who
+// waitForStart waits for the word to go on. Where the gate was closed without it, who
 // started us is gone, and knows nothing of us.
-func told(gate io.Reader) error {
-	if _, err := io.ReadFull(gate, make([]byte, len(GoOn))); err != nil {
+func waitForStart(gate io.Reader) error {
+	if _, err := io.ReadFull(gate, make([]byte, len(StartSignal))); err != nil {
 		return fmt.Errorf("not told to go on: %w", err)
 	}
 	return nil
@@ -68,7 +68,7 @@ func Init(ctx context.Context, specFile string) error {
 	}
 	syscall.CloseOnExec(3)
 	gate := os.NewFile(3, "gate")
-	if err := told(gate); err != nil {
+	if err := waitForStart(gate); err != nil {
 		return err
 	}
 	spec := &Spec{}
@@ -86,7 +86,7 @@ func Init(ctx context.Context, specFile string) error {
 		return err
 	}
 	if spec.Joins {
-		if err := told(gate); err != nil {
+		if err := waitForStart(gate); err != nil {
 			return err
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// GoOn is the word that a process waits for before it does what has to be recorded,
+// StartSignal is the word that a process waits for before it does what has to be recorded,
 // or prepared, first.
-const GoOn = "go\n"
+const StartSignal = "go\n"
 
 const (
 	ContainerdSocket = "/run/containerd/containerd.sock"

@@ -96,7 +96,7 @@ func PatternFlag(c *cobra.Command, p **regexp.Regexp, name, usage string) {
 			return nil
 		}
 		if *p, err = regexp.Compile(text); err != nil {
-			return run.Refuse(err.Error(), "a regular expression", "go doc regexp/syntax") // pflag puts the flag before it
+			return run.Refuse(run.Refusal{Found: err.Error(), Expected: "a regular expression", Run: "go doc regexp/syntax"}) // pflag puts the flag before it
 		}
 		return nil
 	})
@@ -136,7 +136,11 @@ func fromMake(c *cobra.Command) (err error) {
 		verb.Flags().VisitAll(func(f *pflag.Flag) { delete(unknown, variable(f.Name)) })
 	}
 	if len(unknown) > 0 {
-		return run.Refuse("make got "+strings.Join(slices.Sorted(maps.Keys(unknown)), ", "), "variables that a verb has", "make help")
+		return run.Refuse(run.Refusal{
+			Found:    "make got " + strings.Join(slices.Sorted(maps.Keys(unknown)), ", "),
+			Expected: "variables that a verb has",
+			Run:      "make help",
+		})
 	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		name := variable(f.Name)

@@ -17,7 +17,11 @@ func ReplaceSection(text, by, content string) (string, error) {
 	before, rest, ok := strings.Cut(text, begin)
 	_, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		return "", run.Refuse("no place for what "+by+" writes", "the lines "+strings.TrimSpace(begin)+" and "+strings.TrimSpace(end), "git checkout of the document")
+		return "", run.Refuse(run.Refusal{
+			Found:    "no place for what " + by + " writes",
+			Expected: "the lines " + strings.TrimSpace(begin) + " and " + strings.TrimSpace(end),
+			Run:      "git checkout of the document",
+		})
 	}
 	return before + begin + content + end + after, nil
 }
@@ -35,7 +39,11 @@ func UpdateSection(path, by, content string) error {
 func CheckSection(path, by, content string) error {
 	text, updated, err := replaceInFile(path, by, content)
 	if err == nil && updated != text {
-		err = run.Refuse("what "+by+" has written in "+path+" is out of date", "what it would write now", by)
+		err = run.Refuse(run.Refusal{
+			Found:    "what " + by + " has written in " + path + " is out of date",
+			Expected: "what it would write now",
+			Run:      by,
+		})
 	}
 	return err
 }

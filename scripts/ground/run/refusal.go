@@ -14,10 +14,8 @@ type Refusal struct {
 	Run string
 }
 
-// Refuse returns a [Refusal].
-func Refuse(found, expected, run string) error {
-	return &Refusal{Found: found, Expected: expected, Run: run}
-}
+// Refuse returns r as an error.
+func Refuse(r Refusal) error { return &r }
 
 func (e *Refusal) Error() string {
 	text := e.Found

@@ -75,9 +75,9 @@ func (s *Step) Sayf(format string, args ...any) {
 // AtEnd adds to what the verb prints when it has done all.
 func (s *Step) AtEnd(format string, args ...any) { s.r.atEnd += fmt.Sprintf(format, args...) }
 
-// Beside does something with a log beside that of the step, for work that runs side by side with
+// WithLog does something with a log beside that of the step, for work that runs side by side with
 // other work of the same step. An error says what it is of, and names the log.
-func (s *Step) Beside(name, of string, do func(log io.Writer) error) error {
+func (s *Step) WithLog(name, of string, do func(log io.Writer) error) error {
 	log, err := os.Create(strings.TrimSuffix(s.LogPath, ".log") + "-" + name + ".log")
 	if err != nil {
 		return err

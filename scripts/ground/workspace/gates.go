@@ -26,7 +26,7 @@ type Gate struct {
 	Default bool   `json:"default"` // its default in that stage
 	Ours    bool   `json:"ours"`    // the series adds it
 	Enabled bool   `json:"enabled"` // make up turns it on
-	Why     string `json:"why"`
+	Reason  string `json:"why"`
 }
 
 // Gates are the content of [GatesFile].
@@ -38,7 +38,11 @@ type Gates struct {
 func (w Workspace) Gates() (g Gates, err error) {
 	path := filepath.Join(w.Root, GatesFile)
 	if err = files.ReadYAML(path, &g); err != nil || g.Enabled() == "" {
-		err = run.Refuse(fmt.Sprintf("%s enables %q, error: %v", path, g.Enabled(), err), "a list of gates as its header describes", "git checkout -- "+path)
+		err = run.Refuse(run.Refusal{
+			Found:    fmt.Sprintf("%s enables %q, error: %v", path, g.Enabled(), err),
+			Expected: "a list of gates as its header describes",
+			Run:      "git checkout -- " + path,
+		})
 	}
 	return g, err
 }
@@ -105,7 +109,7 @@ func (l Gates) Check(ctx context.Context, tree gitrepo.Repo, base string) error 
 	}
 	var errs []error
 	bad := func(found, expected string) {
-		errs = append(errs, run.Refuse(found, expected, "edit "+GatesFile))
+		errs = append(errs, run.Refuse(run.Refusal{Found: found, Expected: expected, Run: "edit " + GatesFile}))
 	}
 	for _, g := range l.Gates {
 		got, ok := after[g.Name]

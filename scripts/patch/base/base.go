@@ -101,13 +101,21 @@ func Ensure(ctx context.Context, dir string, o Options, s *run.Step) error {
 func check(ctx context.Context, repo gitrepo.Repo, o Options) error {
 	const help = "make clean (commits that are not exported are lost), then the same command again"
 	if !repo.Exists() {
-		return run.Refuse(repo.Dir+" is not a git repository", "the tree that `make apply` makes", help)
+		return run.Refuse(run.Refusal{
+			Found:    repo.Dir + " is not a git repository",
+			Expected: "the tree that `make apply` makes",
+			Run:      help,
+		})
 	}
 	if got, err := OriginOf(ctx, repo); err != nil || got != o.origin() {
-		return run.Refuse(fmt.Sprintf("unknown base: %s holds %s", repo.Dir, got), o.origin().String(), help)
+		return run.Refuse(run.Refusal{
+			Found:    fmt.Sprintf("unknown base: %s holds %s", repo.Dir, got),
+			Expected: o.origin().String(),
+			Run:      help,
+		})
 	}
 	if _, err := repo.Rev(ctx, Ref+"^{commit}"); err != nil {
-		return run.Refuse(repo.Dir+" has no "+Ref, "the tree that `make apply` makes", help)
+		return run.Refuse(run.Refusal{Found: repo.Dir + " has no " + Ref, Expected: "the tree that `make apply` makes", Run: help})
 	}
 	return nil
 }

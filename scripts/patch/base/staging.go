@@ -137,7 +137,11 @@ func Without(ctx context.Context, repo gitrepo.Repo) ([]string, error) {
 // version of Kubernetes: v1.37.2 gives v0.37.2.
 func StagingVersion(kubernetes string) (string, error) {
 	if !semver.IsValid(kubernetes) || semver.Major(kubernetes) != "v1" || semver.Build(kubernetes) != "" {
-		return "", run.Refuse(fmt.Sprintf("unknown base %q", kubernetes), "a tag of Kubernetes such as v1.37.2", "make rebase BASE=v1.37.2")
+		return "", run.Refuse(run.Refusal{
+			Found:    fmt.Sprintf("unknown base %q", kubernetes),
+			Expected: "a tag of Kubernetes such as v1.37.2",
+			Run:      "make rebase BASE=v1.37.2",
+		})
 	}
 	return "v0" + strings.TrimPrefix(kubernetes, "v1"), nil
 }

@@ -34,7 +34,11 @@ func EnsureSafe(ctx context.Context, repo gitrepo.Repo) error {
 		if err != nil {
 			return err
 		}
-		return run.Refuse(n+" commits in "+repo.Dir+" are not exported", "none", "make export, or git -C "+repo.Dir+" reset --hard "+base.ExportedRef)
+		return run.Refuse(run.Refusal{
+			Found:    n + " commits in " + repo.Dir + " are not exported",
+			Expected: "none",
+			Run:      "make export, or git -C " + repo.Dir + " reset --hard " + base.ExportedRef,
+		})
 	}
 	return nil
 }
@@ -42,12 +46,19 @@ func EnsureSafe(ctx context.Context, repo gitrepo.Repo) error {
 // ensureCommitted refuses uncommitted changes and a half-done apply.
 func ensureCommitted(ctx context.Context, repo gitrepo.Repo) error {
 	if repo.Applying() {
-		return run.Refuse("a git am or rebase is half-done in "+repo.Dir, "a finished one", "git -C "+repo.Dir+" am --continue, or am --abort")
+		return run.Refuse(run.Refusal{
+			Found:    "a git am or rebase is half-done in " + repo.Dir,
+			Expected: "a finished one",
+			Run:      "git -C " + repo.Dir + " am --continue, or am --abort",
+		})
 	}
 	dirty, err := repo.Dirty(ctx)
 	if err == nil && len(dirty) > 0 {
-		err = run.Refuse(fmt.Sprintf("dirty tree: %d changed files in %s, first %q", len(dirty), repo.Dir, dirty[0]), "every change in a commit",
-			"git -C "+repo.Dir+" commit, then make export; or git -C "+repo.Dir+" stash --include-untracked")
+		err = run.Refuse(run.Refusal{
+			Found:    fmt.Sprintf("dirty tree: %d changed files in %s, first %q", len(dirty), repo.Dir, dirty[0]),
+			Expected: "every change in a commit",
+			Run:      "git -C " + repo.Dir + " commit, then make export; or git -C " + repo.Dir + " stash --include-untracked",
+		})
 	}
 	return err
 }
@@ -78,7 +89,11 @@ func Apply(ctx context.Context, repo gitrepo.Repo, dir string, s *run.Step) erro
 		return err
 	}
 	if !origin.Checkout && baseTree != lock.BaseTree {
-		return run.Refuse("tree lock: the base tree is "+baseTree, lock.BaseTree+" ("+LockName+")", "make clean, then make apply")
+		return run.Refuse(run.Refusal{
+			Found:    "tree lock: the base tree is " + baseTree,
+			Expected: lock.BaseTree + " (" + LockName + ")",
+			Run:      "make clean, then make apply",
+		})
 	}
 	applied, err := alreadyApplied(ctx, repo, patches, "HEAD")
 	if err != nil {
@@ -195,8 +210,11 @@ func amFailed(ctx context.Context, repo gitrepo.Repo, path string, cause error) 
 	if err := toBase(ctx, repo); err != nil {
 		return err
 	}
-	return run.Refuse(found, "every hunk applies without fuzz; the tree is back at the base",
-		"git checkout -- "+path+", or make rebase BASE=<tag> to merge with 3-way")
+	return run.Refuse(run.Refusal{
+		Found:    found,
+		Expected: "every hunk applies without fuzz; the tree is back at the base",
+		Run:      "git checkout -- " + path + ", or make rebase BASE=<tag> to merge with 3-way",
+	})
 }
 
 // hunks lists git's complaints, each with the lines of the tree at that place.

@@ -94,7 +94,11 @@ func exportable(ctx context.Context, repo gitrepo.Repo) error {
 		return err
 	}
 	if err := repo.Git(ctx, "merge-base", "--is-ancestor", base.Ref, "HEAD"); err != nil {
-		return run.Refuse("HEAD of "+repo.Dir+" is not on the base", "commits on "+base.Ref, "git -C "+repo.Dir+" rebase "+base.Ref)
+		return run.Refuse(run.Refusal{
+			Found:    "HEAD of " + repo.Dir + " is not on the base",
+			Expected: "commits on " + base.Ref,
+			Run:      "git -C " + repo.Dir + " rebase " + base.Ref,
+		})
 	}
 	commits, err := repo.Lines(ctx, "rev-list", "--parents", base.Ref+"..HEAD")
 	merges := slices.DeleteFunc(slices.Clone(commits), func(line string) bool { return strings.Count(line, " ") < 2 })
@@ -102,9 +106,17 @@ func exportable(ctx context.Context, repo gitrepo.Repo) error {
 	case err != nil:
 		return err
 	case len(merges) > 0:
-		return run.Refuse(fmt.Sprintf("%d merge commits on the base", len(merges)), "one commit per patch", "git -C "+repo.Dir+" rebase "+base.Ref)
+		return run.Refuse(run.Refusal{
+			Found:    fmt.Sprintf("%d merge commits on the base", len(merges)),
+			Expected: "one commit per patch",
+			Run:      "git -C " + repo.Dir + " rebase " + base.Ref,
+		})
 	case len(commits) == 0:
-		return run.Refuse("empty range: no commit on the base in "+repo.Dir, "the series applied", "make apply")
+		return run.Refuse(run.Refusal{
+			Found:    "empty range: no commit on the base in " + repo.Dir,
+			Expected: "the series applied",
+			Run:      "make apply",
+		})
 	}
 	return nil
 }
@@ -119,9 +131,11 @@ func Export(ctx context.Context, repo gitrepo.Repo, dir, version string) ([]stri
 	}
 	if want := (base.Origin{Version: version}); holds != want {
 		git := "git -C " + repo.Dir + " "
-		return nil, run.Refuse("the tree holds "+holds.String(), want.String()+", whose hashes the lock records",
-			git+"format-patch -o DIR "+base.ExportedRef+".., "+git+"reset --hard "+base.ExportedRef+
-				", make clean && make apply without KUBERNETES_SRC, "+git+"am --3way DIR/*")
+		return nil, run.Refuse(run.Refusal{
+			Found:    "the tree holds " + holds.String(),
+			Expected: want.String() + ", whose hashes the lock records",
+			Run:      git + "format-patch -o DIR " + base.ExportedRef + ".., " + git + "reset --hard " + base.ExportedRef + ", make clean && make apply without KUBERNETES_SRC, " + git + "am --3way DIR/*",
+		})
 	}
 	if err := checkFiles(ctx, repo, dir, version); err != nil {
 		return nil, err
@@ -160,9 +174,11 @@ func checkFiles(ctx context.Context, repo gitrepo.Repo, dir, version string) err
 	same := func(c Prefix, p Patch) bool { return c.Subject == p.Subject }
 	if len(commits) < len(patches) && slices.EqualFunc(commits, patches[:len(commits)], same) {
 		git := "git -C " + repo.Dir + " "
-		return run.Refuse(fmt.Sprintf("half-applied range: %s has only the first %d of %d patches", repo.Dir, len(commits), len(patches)),
-			"the whole series, or commits of your own on it", git+"branch mine, "+git+"reset --hard "+base.ExportedRef+
-				", then make apply; to drop the last patches, remove them from "+filepath.Join(dir, ListName))
+		return run.Refuse(run.Refusal{
+			Found:    fmt.Sprintf("half-applied range: %s has only the first %d of %d patches", repo.Dir, len(commits), len(patches)),
+			Expected: "the whole series, or commits of your own on it",
+			Run:      git + "branch mine, " + git + "reset --hard " + base.ExportedRef + ", then make apply; to drop the last patches, remove them from " + filepath.Join(dir, ListName),
+		})
 	}
 	return nil
 }
@@ -203,8 +219,11 @@ func checkPulled(ctx context.Context, repo gitrepo.Repo, dir string, patches []P
 			" mine, " + git + "checkout -B " + base.Branch + ", " + git + "branch -d mine, " + git + "rebase -i " + base.Ref +
 			" to make a commit that changes a patch a fixup of it, make export"
 	}
-	return run.Refuse("patch files changed since the tree was made: "+strings.Join(others, ", "),
-		"those that it was made from: export would undo a git pull", help+"; or git checkout -- "+dir+", if they were edited by hand or an export was killed")
+	return run.Refuse(run.Refusal{
+		Found:    "patch files changed since the tree was made: " + strings.Join(others, ", "),
+		Expected: "those that it was made from: export would undo a git pull",
+		Run:      help + "; or git checkout -- " + dir + ", if they were edited by hand or an export was killed",
+	})
 }
 
 // write brings dir to the exported state.
@@ -280,7 +299,11 @@ func RoundTrip(ctx context.Context, tree gitrepo.Repo, dir, again string, s *run
 		return err
 	}
 	if len(changed) > 0 {
-		return run.Refuse("round trip: the export of the applied series differs in "+strings.Join(changed, ", "), "the same bytes", "make export")
+		return run.Refuse(run.Refusal{
+			Found:    "round trip: the export of the applied series differs in " + strings.Join(changed, ", "),
+			Expected: "the same bytes",
+			Run:      "make export",
+		})
 	}
 	return nil
 }
@@ -333,8 +356,11 @@ func canonical(ctx context.Context, repo gitrepo.Repo, version string) (e Export
 	}
 	changed = slices.DeleteFunc(changed, func(name string) bool { return name == LockName })
 	if len(changed) > 0 || e.Lock.AppliedTree != theirs.Lock.AppliedTree {
-		return e, run.Refuse("applying the exported patches gives other patches or another tree than the commits in "+repo.Dir, "the same",
-			"git -C "+repo.Dir+" log "+base.Ref+".. to look for odd commit messages, such as a line that starts with ---")
+		return e, run.Refuse(run.Refusal{
+			Found:    "applying the exported patches gives other patches or another tree than the commits in " + repo.Dir,
+			Expected: "the same",
+			Run:      "git -C " + repo.Dir + " log " + base.Ref + ".. to look for odd commit messages, such as a line that starts with ---",
+		})
 	}
 	// Unless somebody has committed meanwhile. The trees are equal.
 	return e, repo.Git(ctx, "update-ref", "HEAD", e.Lock.AppliedCommit, theirs.Lock.AppliedCommit)

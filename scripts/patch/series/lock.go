@@ -54,14 +54,22 @@ func ReadLock(dir string) (Lock, error) {
 	path := filepath.Join(dir, LockName)
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return Lock{}, run.Refuse("no "+path, "the hashes of the series", "git checkout -- "+path+", or make export")
+		return Lock{}, run.Refuse(run.Refusal{
+			Found:    "no " + path,
+			Expected: "the hashes of the series",
+			Run:      "git checkout -- " + path + ", or make export",
+		})
 	}
 	if err != nil {
 		return Lock{}, err
 	}
 	var l Lock
 	if err := yaml.UnmarshalStrict(b, &l); err != nil {
-		return Lock{}, run.Refuse(path+": "+err.Error(), "the hashes of the series", "git checkout -- "+path+", or make export")
+		return Lock{}, run.Refuse(run.Refusal{
+			Found:    path + ": " + err.Error(),
+			Expected: "the hashes of the series",
+			Run:      "git checkout -- " + path + ", or make export",
+		})
 	}
 	return l, nil
 }
@@ -115,7 +123,11 @@ func CheckSums(patches []Patch, l Lock) error {
 		want = append(want, p.Name)
 	}
 	if !slices.Equal(have, want) {
-		return run.Refuse("the series lists "+strings.Join(have, ", "), strings.Join(want, ", ")+" ("+LockName+")", patchHelp)
+		return run.Refuse(run.Refusal{
+			Found:    "the series lists " + strings.Join(have, ", "),
+			Expected: strings.Join(want, ", ") + " (" + LockName + ")",
+			Run:      patchHelp,
+		})
 	}
 	for _, p := range patches {
 		if err := l.checkSum(p); err != nil {
@@ -129,7 +141,11 @@ func CheckSums(patches []Patch, l Lock) error {
 func (l Lock) checkSum(p Patch) error {
 	for _, locked := range l.Patches {
 		if got := p.SHA256(); locked.Name == p.Name && locked.SHA256 != got {
-			return run.Refuse("changed patch file "+p.Name+": its SHA-256 is "+got, locked.SHA256+" ("+LockName+")", patchHelp)
+			return run.Refuse(run.Refusal{
+				Found:    "changed patch file " + p.Name + ": its SHA-256 is " + got,
+				Expected: locked.SHA256 + " (" + LockName + ")",
+				Run:      patchHelp,
+			})
 		}
 	}
 	return nil
@@ -158,8 +174,11 @@ func CheckLock(ctx context.Context, repo gitrepo.Repo, l Lock, patches []Patch) 
 	}
 	for _, c := range checks {
 		if c.got != c.want {
-			return run.Refuse(fmt.Sprintf("tree lock: %s is %s", c.what, c.got), c.want+" ("+LockName+")",
-				"make export, if the tree is right; make clean and make apply, if the lock is")
+			return run.Refuse(run.Refusal{
+				Found:    fmt.Sprintf("tree lock: %s is %s", c.what, c.got),
+				Expected: c.want + " (" + LockName + ")",
+				Run:      "make export, if the tree is right; make clean and make apply, if the lock is",
+			})
 		}
 	}
 	return nil

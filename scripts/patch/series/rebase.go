@@ -56,8 +56,11 @@ func rest(ctx context.Context, repo gitrepo.Repo, patches []Patch) ([]Patch, err
 			return patches[i+1:], nil
 		}
 	}
-	return nil, run.Refuse("patch files changed since the rebase in "+repo.Dir+" began", "those that it began with",
-		"git stash, or git checkout of the commit before; or remove the folder, to begin again")
+	return nil, run.Refuse(run.Refusal{
+		Found:    "patch files changed since the rebase in " + repo.Dir + " began",
+		Expected: "those that it began with",
+		Run:      "git stash, or git checkout of the commit before; or remove the folder, to begin again",
+	})
 }
 
 // Rebase commits the patches on what repo has at HEAD, with a 3-way
@@ -88,8 +91,11 @@ func Rebase(ctx context.Context, repo gitrepo.Repo, dir string, patches []Patch,
 		}
 		switch {
 		case r.Outcome == Conflict && !forecast:
-			return results, run.Refuse(fmt.Sprintf("%s conflicts in %s", p.Name, strings.Join(r.Files, ", ")), "a merge by hand",
-				"git -C "+repo.Dir+" status; edit, git add, git am --continue (or --skip); then the same command again")
+			return results, run.Refuse(run.Refusal{
+				Found:    fmt.Sprintf("%s conflicts in %s", p.Name, strings.Join(r.Files, ", ")),
+				Expected: "a merge by hand",
+				Run:      "git -C " + repo.Dir + " status; edit, git add, git am --continue (or --skip); then the same command again",
+			})
 		case r.Outcome == Conflict:
 			if err := repo.Git(ctx, "am", "--skip"); err != nil {
 				return results, err
@@ -166,7 +172,11 @@ func Taken(ctx context.Context, repo gitrepo.Repo, names, patterns []string) ([]
 		if files, err := grep([]string{"-e", ""}, p); err != nil {
 			return nil, err
 		} else if len(files) == 0 {
-			return nil, run.Refuse("no file of the base matches "+p, "the files that would have the names, as namesIn of project.yaml", "edit project.yaml")
+			return nil, run.Refuse(run.Refusal{
+				Found:    "no file of the base matches " + p,
+				Expected: "the files that would have the names, as namesIn of project.yaml",
+				Run:      "edit project.yaml",
+			})
 		}
 	}
 	var taken []string
