@@ -52,7 +52,7 @@ the faults in the order of an earlier run.`,
 	cluster.Flags(c, &o.cluster)
 	c.Flags().StringVar(&o.Target, "target", "", "`gate-on|gate-off|stock`: the last is components without the series (default: gate-on)")
 	cli.PatternFlag(c, &o.Focus, "focus", "only specs, slow ones too, whose name matches")
-	longFlag(c, &o.All, "slow specs too, with a table in _work/results; on all targets, and with faults, unless one is given")
+	longFlag(c, &o.All, "slow specs too; on all targets, and with faults, unless one is given")
 	// They wait more than they compute.
 	c.Flags().IntVar(&o.Procs, "procs", 12, "how many specs, `N`, run side by side")
 	c.Flags().BoolVar(&o.keep, "keep", false, "leave the cluster to the next run, until make down")
@@ -128,9 +128,6 @@ func endToEnd(ctx context.Context, ws workspace.Workspace, o e2eOptions) (err er
 		others = append(others, kubectl)
 	}
 	return ws.Run(ctx, "e2e", append(specs.Tasks(others...), run.Task{Name: "results", Do: func(context.Context, *run.Step) error {
-		if o.All && o.Focus == nil {
-			return errors.Join(keepResult(ws, "e2e-"+o.Target+".md", specs.Table()), specs.Check())
-		}
 		return specs.Check()
 	}})...)
 }

@@ -2,15 +2,9 @@
 package check
 
 import (
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 
 	"github.com/spf13/cobra"
-
-	"capacityv2.internal/scripts/ground/workspace"
 )
 
 // Verbs returns those of this wing.
@@ -25,10 +19,3 @@ func longFlag(c *cobra.Command, long *bool, usage string) {
 
 // everything is the pattern of a verb that is given none.
 var everything = regexp.MustCompile("")
-
-// keepResult prints a table, and leaves it in a file for CI.
-func keepResult(ws workspace.Workspace, name, table string) error {
-	path := filepath.Join(ws.Work, "results", name)
-	fmt.Fprintf(ws.Printer(), "%s\n%s", path, table)
-	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(table), 0o644))
-}

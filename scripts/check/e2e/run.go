@@ -211,9 +211,6 @@ func (r *Run) compare(chosen []string, results []Result) []string {
 	return r.Without.Check(suite, r.Target, outcomes)
 }
 
-// Table shows in Markdown what all selected specs did.
-func (r *Run) Table() string { return r.selection.table(r.all, r.results) }
-
 // Check refuses what is wrong.
 func (r *Run) Check() error {
 	if len(r.wrong) == 0 {

@@ -31,8 +31,6 @@ type Group struct {
 	AtLeast int `json:"atLeast"`
 	// Quick are those that run for every change.
 	Quick *regexp.Regexp `json:"quick"`
-	// Suite finds, as its first group, the name under which a spec is counted apart.
-	Suite *regexp.Regexp `json:"suite,omitempty"`
 }
 
 // Skipped is specs that do not run, and the reason.
@@ -52,7 +50,7 @@ func ReadSelection(dir string) (Selection, error) {
 		return s, err
 	}
 	for _, g := range s.Groups {
-		if g.Name == "" || g.Specs == nil || g.AtLeast <= 0 || g.Quick == nil || g.Suite != nil && g.Suite.NumSubexp() != 1 {
+		if g.Name == "" || g.Specs == nil || g.AtLeast <= 0 || g.Quick == nil {
 			return s, run.Refuse(run.Refusal{
 				Found:    fmt.Sprintf("selected.yaml: group %q", g.Name),
 				Expected: "a name, specs, at least how many, quick, and a suite with one group in parentheses or none",
@@ -78,16 +76,6 @@ func (s Selection) Group(name string) *Group {
 		}
 	}
 	return nil
-}
-
-// Row returns the name under which a spec of the group is counted.
-func (g *Group) Row(name string) string {
-	if g.Suite != nil {
-		if m := g.Suite.FindStringSubmatch(name); m != nil {
-			return g.Name + ": " + m[1]
-		}
-	}
-	return g.Name
 }
 
 // SkipReason returns the reason why a spec does not run, or "".

@@ -12,7 +12,7 @@ import (
 const (
 	selectedSample = `
 - {name: ours, ours: true, atLeast: 1, specs: '\[FeatureGate:X\]', quick: '.'}
-- {name: driver, atLeast: 3, specs: 'External', quick: 'topology', suite: '\] (\S+)'}
+- {name: driver, atLeast: 3, specs: 'External', quick: 'topology'}
 `
 	skippedSample = `
 - {specs: 'External .* block', why: no raw block}
@@ -51,7 +51,6 @@ func TestReadSelection(t *testing.T) {
 		"unknown field":       {selectedSample, "[{specs: a, why: a, reason: a}]", false},
 		"group without quick": {"[{name: a, specs: a, atLeast: 1}]", "[]", false},
 		"no number":           {"[{name: a, specs: a, quick: a}]", "[]", false},
-		"suite without group": {"[{name: a, specs: a, atLeast: 1, quick: a, suite: a}]", "[]", false},
 	} {
 		if _, err := readSelection(t, c.selected, c.skipped); (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
@@ -115,22 +114,5 @@ func TestShort(t *testing.T) {
 		if got := Short(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
-	}
-}
-
-func TestTable(t *testing.T) {
-	s, err := readSelection(t, selectedSample, skippedSample)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := s.table(samples, []Result{{Name: samples[0], Outcome: "fail"}, {Name: samples[1], Outcome: "pass"}})
-	want := `| specs | passed | failed | skipped | why |
-| --- | ---: | ---: | ---: | --- |
-| driver: topology | 1 | 0 | 0 |  |
-| driver: volumes | 0 | 0 | 2 | no raw block; not run on this target |
-| ours | 0 | 1 | 0 |  |
-`
-	if got != want {
-		t.Errorf("got %s\nwant %s", got, want)
 	}
 }

@@ -1,7 +1,6 @@
 package suites
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -136,32 +135,4 @@ func TestDrift(t *testing.T) {
 	write("b/b_test.go", "package b\n\nfunc TestE(t *testing.T) {}\n")
 	write("c/c_test.go", "package c\n\nfunc TestD(t *testing.T) {}\n")
 	expect("b: TestD is not there any more", "b: TestE is not in the list", "c: TestD is not in the list")
-}
-
-func TestWrite(t *testing.T) {
-	e, err := read(t, sample)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const begin, end = "<!-- begin: written by make test LONG=1 -->\n", "<!-- end -->\n"
-	page := filepath.Join(t.TempDir(), "README.md")
-	if err := os.WriteFile(page, []byte("before\n"+begin+"old\n"+end+"after\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.CheckTable(page); err == nil {
-		t.Error("no error for another table")
-	}
-	if err := errors.Join(e.Write(page), e.CheckTable(page)); err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(page)
-	want := "before\n" + begin + `| folder | tests | gate off | stock server | why |
-| --- | --- | --- | --- | --- |
-| ` + "`a/` | `TestA`, `TestB`" + ` | fails | fails |  |
-| ` + "`a/` | `TestC`" + ` | passes | not run | it is slow |
-| ` + "`b/` | `TestD`" + ` | not run | fails | no reason |
-` + end + "after\n"
-	if err != nil || string(got) != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
 }

@@ -1,14 +1,12 @@
 package suites
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
-	"capacityv2.internal/scripts/ground/files"
 	"capacityv2.internal/scripts/ground/run"
 )
 
@@ -56,32 +54,7 @@ func (e Expectations) Drift(dir string) ([]string, error) {
 	return differ, nil
 }
 
-// Table returns the expectations as a table for people.
-func (e Expectations) Table() string {
-	var b strings.Builder
-	b.WriteString("| folder | tests | gate off | stock server | why |\n| --- | --- | --- | --- | --- |\n")
-	for _, s := range e.Suites {
-		for _, g := range s.Groups {
-			fmt.Fprintf(&b, "| `%s/` | `%s` | %s | %s | %s |\n", s.Folder, strings.Join(g.Tests, "`, `"), g.GateOff, g.Stock, g.Reason)
-		}
-	}
-	return b.String()
-}
-
-// writer is the verb that writes the table.
-const writer = "make test LONG=1"
-
-// CheckTable refuses a file with another table.
-func (e Expectations) CheckTable(path string) error {
-	return files.CheckSection(path, writer, e.Table())
-}
-
-// Write puts the table into a file, in place of the one that is there.
-func (e Expectations) Write(path string) error { return files.UpdateSection(path, writer, e.Table()) }
-
-func readme(dir string) string { return filepath.Join(dir, "README.md") }
-
-// LintList checks that the list of a folder has each of its tests, and that the table of its README is that of the list.
+// LintList checks that the list of a folder has each of its tests.
 func LintList(dir string) error {
 	list, err := ReadList(dir)
 	if err != nil {
@@ -98,5 +71,5 @@ func LintList(dir string) error {
 			Run:      "add the test with what it does without the change, or remove it; make test LONG=1 checks that",
 		})
 	}
-	return list.CheckTable(readme(dir))
+	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -50,22 +49,6 @@ type UpstreamResult struct {
 
 // UpstreamResults are those of several suites.
 type UpstreamResults []UpstreamResult
-
-// Table shows the numbers of tests in Markdown. Subtests count as tests.
-func (results UpstreamResults) Table() string {
-	var b strings.Builder
-	b.WriteString("| suite in test/integration | gate | tests | passed | skipped | time |\n| --- | --- | ---: | ---: | ---: | ---: |\n")
-	for _, r := range results {
-		for _, at := range []struct {
-			gate string
-			toolchain.TestResult
-		}{{"off", r.Off}, {"on", r.On}} {
-			fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %s |\n", r.Suite.Folder, at.gate, len(at.Tests),
-				at.Count(toolchain.Passed), at.Count(toolchain.Skipped), at.Took.Round(time.Second))
-		}
-	}
-	return b.String()
-}
 
 // Check returns an error that names the tests that fail, with the gate off too: upstream's code has to behave as
 // it did without the series. So it does for suites of which fewer tests pass than have to.

@@ -38,7 +38,7 @@ func NewWithout(dir string, env []string) (*Without, error) {
 		suites: slices.DeleteFunc(slices.Clone(list.Suites), func(s Suite) bool { return len(s.targets()) == 0 })}, nil
 }
 
-// Tasks run the suites, and write the table of the README.
+// Tasks run the suites, and compare what they do with the list.
 func (w *Without) Tasks() []run.Task {
 	tasks := []run.Task{{Name: "compile the tests", Do: func(ctx context.Context, s *run.Step) error {
 		var packages []string
@@ -97,7 +97,7 @@ func (w *Without) run(ctx context.Context, folder, target string, s *run.Step) (
 	return result, err
 }
 
-// judge refuses differences, and writes the table where there are none.
+// judge refuses differences.
 func (w *Without) judge(context.Context, *run.Step) error {
 	for _, variant := range w.list.Unused(w.results) {
 		w.differ = append(w.differ, "no test has a subtest for the variant "+variant)
@@ -109,5 +109,5 @@ func (w *Without) judge(context.Context, *run.Step) error {
 			Run:      "fix the test, or the list where it is right that the test passes",
 		})
 	}
-	return w.list.Write(readme(w.dir))
+	return nil
 }

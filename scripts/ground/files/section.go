@@ -28,34 +28,14 @@ func ReplaceSection(text, by, content string) (string, error) {
 
 // UpdateSection is [ReplaceSection] in a file.
 func UpdateSection(path, by, content string) error {
-	_, updated, err := replaceInFile(path, by, content)
-	if err == nil {
-		_, err = Update(path, []byte(updated))
-	}
-	return err
-}
-
-// CheckSection refuses a file in which [UpdateSection] would change something.
-func CheckSection(path, by, content string) error {
-	text, updated, err := replaceInFile(path, by, content)
-	if err == nil && updated != text {
-		err = run.Refuse(run.Refusal{
-			Found:    "what " + by + " has written in " + path + " is out of date",
-			Expected: "what it would write now",
-			Run:      by,
-		})
-	}
-	return err
-}
-
-// replaceInFile returns the text of a file as it is, and with the section replaced.
-func replaceInFile(path, by, content string) (text, updated string, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return "", "", err
+		return err
 	}
-	if updated, err = ReplaceSection(string(b), by, content); err != nil {
-		return "", "", fmt.Errorf("%s: %w", path, err)
+	updated, err := ReplaceSection(string(b), by, content)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	return string(b), updated, nil
+	_, err = Update(path, []byte(updated))
+	return err
 }
