@@ -60,10 +60,7 @@ func clean(ctx context.Context, ws workspace.Workspace, force bool) error {
 	}
 	for _, p := range projects {
 		if err := patch.EnsureRemovable(ctx, p); err != nil && !force {
-			return errors.Join(err, run.Refuse(run.Refusal{
-				Found: "make clean would delete it",
-				Run:   "make clean FORCE=1, if it may go",
-			}))
+			return errors.Join(err, run.Refuse(run.Refusal{Found: "make clean would delete it", Run: "make clean FORCE=1, if it may go"}))
 		}
 	}
 	if err := errors.Join(os.RemoveAll(ws.Work), os.RemoveAll(ws.Dist())); err != nil {

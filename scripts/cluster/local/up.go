@@ -168,11 +168,7 @@ func (p *Plan) fingerprint() (string, error) {
 	}
 	for _, program := range programs {
 		if err := files.Copy(h, program); err != nil {
-			return "", run.Refuse(run.Refusal{
-				Found:    err.Error(),
-				Expected: "the built programs",
-				Run:      "make up, which builds them",
-			})
+			return "", run.Refuse(run.Refusal{Found: err.Error(), Expected: "the built programs", Run: "make up, which builds them"})
 		}
 	}
 	for _, i := range p.images {
