@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 
 	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/centraldriver"
@@ -27,12 +26,11 @@ const (
 	limit = 5 * time.Minute
 )
 
-// variant is a scheduler beside a provisioner.
+// variant is a provisioner.
 type variant struct {
-	policy      config.CapacityReservationPolicy // "": the feature gate is off
-	provisioner string                           // the variable that names the program
-	qps         int                              // how often it may write capacity in a second
-	unconfirmed bool                             // the patched provisioner does not confirm
+	provisioner string // the variable that names the program
+	qps         int    // how often it may write capacity in a second
+	unconfirmed bool   // the patched provisioner does not confirm
 }
 
 // createDriver creates nodes with so many bytes each, a driver on them, and its class.

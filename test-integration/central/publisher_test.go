@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -210,15 +209,4 @@ func (r phase) highest(of func(sample) int) int {
 	return most
 }
 
-func depth(s sample) int  { return s.depth }
-func memory(s sample) int { return s.memory }
-func took(s sample) int   { return int(s.took) }
-
-// depths are those of the queue in the samples, with the seconds.
-func (r phase) depths() string {
-	var all []string
-	for _, s := range r.samples {
-		all = append(all, fmt.Sprintf("%.0f s: %d", s.at.Seconds(), s.depth))
-	}
-	return strings.Join(all, ", ")
-}
+func depth(s sample) int { return s.depth }
