@@ -39,6 +39,7 @@ STRESS_SEED in the environment has the faults of an earlier run.`, "", func(ctx 
 			if err != nil {
 				return err
 			}
+			tasks[len(tasks)-1].Independent = true
 			tasks = append(tasks, more...)
 		}
 		return ws.Run(ctx, "test", tasks...)
