@@ -154,7 +154,7 @@ func prepareSpecs(ws workspace.Workspace, target string, o *local.Options) (clus
 		tasks = append(tasks, build.Stock(ws, build.ControlPlane...), build.StockProvisioner(ws), linkStock(ws))
 	}
 	return cluster.Extra{
-		Tasks: append(tasks, run.Task{Name: "build the specs and what they run", Do: func(ctx context.Context, s *run.Step) error { return buildSpecs(ctx, ws, s) }}),
+		Tasks: append(tasks, ws.Task("build the specs and what they run", buildSpecs)),
 		Images: func(ctx context.Context, s *run.Step) ([]node.Image, error) {
 			return specImages(ctx, ws, components, s)
 		},

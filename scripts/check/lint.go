@@ -25,13 +25,10 @@ The patches have to be what tree.lock says, with the trailers that CONTRIBUTING.
 Our code has to pass gofmt, go vet, staticcheck, shellcheck and actionlint, the rules of docs/monitoring their tests, and
 so has the tooling. test-integration and test-e2e compile against the tree, so their vet and staticcheck wait for it.`, "",
 		func(ctx context.Context, ws workspace.Workspace) error {
-			task := func(name string, do func(context.Context, workspace.Workspace, *run.Step) error) run.Task {
-				return run.Task{Name: name, Do: func(ctx context.Context, s *run.Step) error { return do(ctx, ws, s) }}
-			}
 			return ws.Run(ctx, "lint", patch.Lint(ws),
-				task("lists of what fails without the change", lintLists), task("gofmt", gofmt), task("go vet", vet),
-				task("go vet of scripts/ for macOS", vetMacOS), task("staticcheck", staticcheck),
-				task("shellcheck and actionlint", shellAndActions), task("tests of the alerts", testAlerts), task("tests of the tooling", testScripts))
+				ws.Task("lists of what fails without the change", lintLists), ws.Task("gofmt", gofmt), ws.Task("go vet", vet),
+				ws.Task("go vet of scripts/ for macOS", vetMacOS), ws.Task("staticcheck", staticcheck),
+				ws.Task("shellcheck and actionlint", shellAndActions), ws.Task("tests of the alerts", testAlerts), ws.Task("tests of the tooling", testScripts))
 		})
 }
 

@@ -35,17 +35,14 @@ func longTests(ws workspace.Workspace) ([]run.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	task := func(name string, do func(context.Context, workspace.Workspace, *run.Step) error) run.Task {
-		return run.Task{Name: name, Do: func(ctx context.Context, s *run.Step) error { return do(ctx, ws, s) }}
-	}
 	tasks := append([]run.Task{
 		build.Stock(ws, build.ControlPlane...), build.StockProvisioner(ws),
-		task("all combinations of programs", skew), task("pods under faults, with the race detector", stress),
-		task("round trips of all API types", func(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
+		ws.Task("all combinations of programs", skew), ws.Task("pods under faults, with the race detector", stress),
+		ws.Task("round trips of all API types", func(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 			return toolchain.UnitTest(ctx, ws.Tree(), s.Log, s.Out, []string{"-timeout", "20m"}, "./pkg/api/testing")
 		}),
-		task("fuzz tests of the series", fuzz), task("quick benchmarks, once", smoke),
-		task(fmt.Sprintf("%d of upstream's suites, gate off and on", len(selected)), func(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
+		ws.Task("fuzz tests of the series", fuzz), ws.Task("quick benchmarks, once", smoke),
+		ws.Task(fmt.Sprintf("%d of upstream's suites, gate off and on", len(selected)), func(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 			runner := suiteRunner(ws, 2)
 			if err := runner.Compile(ctx, selected, s); err != nil {
 				return err

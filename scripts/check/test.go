@@ -52,9 +52,7 @@ STRESS_SEED in the environment has the faults of an earlier run.`, "", func(ctx 
 func tests(ws workspace.Workspace) []run.Task {
 	return slices.Concat([]run.Task{patch.Lint(ws)}, patch.Trees(ws, ""), []run.Task{
 		ws.Each("unit tests of the touched packages", "", testTouched),
-		{Name: "unit tests of the scheduler's plugin with the race detector", Do: func(ctx context.Context, s *run.Step) error {
-			return testPluginRace(ctx, ws, s)
-		}},
+		ws.Task("unit tests of the scheduler's plugin with the race detector", testPluginRace),
 		{Name: "upstream's check of the feature gate lists", Do: func(ctx context.Context, s *run.Step) error {
 			env, err := toolchain.UpstreamEnv(ctx)
 			if err != nil {
@@ -78,9 +76,7 @@ func tests(ws workspace.Workspace) []run.Task {
 		build.Stock(ws, "kube-apiserver", "kube-scheduler"),
 		build.Components(ws, append([]string{"kubectl"}, build.ControlPlane...)...),
 		build.Provisioner(ws),
-		{Name: "integration tests, ours and upstream's, gate off and on", Do: func(ctx context.Context, s *run.Step) error {
-			return testIntegration(ctx, ws, s)
-		}},
+		ws.Task("integration tests, ours and upstream's, gate off and on", testIntegration),
 	})
 }
 

@@ -51,7 +51,7 @@ func verify(ctx context.Context, ws workspace.Workspace, pattern *regexp.Regexp,
 			ws.Each("round trip and tree lock", "", func(ctx context.Context, p workspace.Project, s *run.Step) error {
 				return series.RoundTrip(ctx, p.Repo(s.Log), p.Series(), p.Tree()+"-verify", s)
 			}),
-			{Name: "Go version and feature gates against the tree", Do: func(ctx context.Context, s *run.Step) error { return verifyGates(ctx, ws, s) }},
+			ws.Task("Go version and feature gates against the tree", verifyGates),
 			ws.Each("each prefix builds and passes the tests it touches", "", func(ctx context.Context, p workspace.Project, s *run.Step) error {
 				return prove.Prefixes(ctx, ws, p, s)
 			}),

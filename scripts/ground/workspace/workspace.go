@@ -33,6 +33,11 @@ func (w Workspace) Run(ctx context.Context, verb string, tasks ...run.Task) erro
 	return nil
 }
 
+// Task is a task that is given the workspace.
+func (w Workspace) Task(name string, do func(context.Context, Workspace, *run.Step) error) run.Task {
+	return run.Task{Name: name, Do: func(ctx context.Context, s *run.Step) error { return do(ctx, w, s) }}
+}
+
 // Reporter prints what a verb does.
 func (w Workspace) Reporter(verb string) *run.Reporter {
 	return run.NewReporter(w.Printer(), verb, w.Logs())
