@@ -8,7 +8,6 @@ import (
 	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
@@ -77,21 +76,6 @@ func (p *publisher) start(v variant, flags ...string) *apiservertest.Process {
 	p.ExpectNoError(err, "port of the provisioner")
 	p.url = "http://127.0.0.1:" + port + "/metrics"
 	return startProvisioner(p.Cluster, p.driver, v, p.RESTConfig(), append(flags, "--http-endpoint=127.0.0.1:"+port)...)
-}
-
-// clear deletes all objects. There must not be a provisioner.
-func (p *publisher) clear() {
-	p.Helper()
-	err := p.Client().StorageV1().CSIStorageCapacities(p.driver.Namespace()).DeleteCollection(p, metav1.DeleteOptions{}, metav1.ListOptions{})
-	p.ExpectNoError(err, "delete the objects")
-	p.Eventually(func(context.Context) error {
-		p.mutex.Lock()
-		defer p.mutex.Unlock()
-		if len(p.shown) > 0 {
-			return fmt.Errorf("%d objects are there", len(p.shown))
-		}
-		return nil
-	})
 }
 
 // setAll sets what is free on each node.

@@ -33,7 +33,6 @@ type layout struct {
 }
 
 var (
-	one       = layout{"one", [][]string{names}, false}
 	two       = layout{"two", [][]string{names[:1], names[1:]}, false}
 	twoByNode = layout{"two, each with half of the nodes", [][]string{names[:1], names[1:]}, true}
 )
