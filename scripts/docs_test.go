@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"capacityv2.internal/scripts/suites"
-	"capacityv2.internal/scripts/toolchain"
+	"capacityv2.internal/scripts/check/suites"
+	"capacityv2.internal/scripts/ground/toolchain"
 )
 
 // TestArchitecture checks that docs/architecture.md has a paragraph for each folder

@@ -1,6 +1,6 @@
 // Command capacityv2 maintains the KEP-5925 patch series on Kubernetes: it
 // assembles the base tree, applies and exports the patches, checks, builds and
-// packs them, and runs a local cluster. `make help` lists the same verbs.
+// packs them, and runs a local cluster. `make help` lists the verbs.
 package main
 
 import (
@@ -13,11 +13,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"capacityv2.internal/scripts/build"
+	"capacityv2.internal/scripts/check"
 	"capacityv2.internal/scripts/cluster"
-	"capacityv2.internal/scripts/gitrepo"
-	"capacityv2.internal/scripts/node"
-	"capacityv2.internal/scripts/verbs"
-	"capacityv2.internal/scripts/workspace"
+	"capacityv2.internal/scripts/cluster/local"
+	"capacityv2.internal/scripts/cluster/node"
+	"capacityv2.internal/scripts/ground/cli"
+	"capacityv2.internal/scripts/ground/gitrepo"
+	"capacityv2.internal/scripts/patch"
 )
 
 func main() {
@@ -38,28 +41,17 @@ func message(err error) string {
 	return "error: " + err.Error()
 }
 
-// root builds the command with its verbs.
+// root builds the command with the verbs of each wing.
 func root() *cobra.Command {
-	app := &verbs.App{Out: os.Stdout}
-	cmd := &cobra.Command{
-		Use:           "capacityv2",
-		Short:         "Maintain the KEP-5925 patch series on Kubernetes",
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
-			ws, err := workspace.Find(".")
-			app.WS = ws
-			return err
-		},
-	}
-	cmd.PersistentFlags().StringVar(&app.Source, "kubernetes-src", "", "git checkout of Kubernetes at the pinned tag, from which the tree is made instead of from Go modules")
-	cmd.AddCommand(verbs.Commands(app)...)
-
+	cmd := cli.Root("capacityv2", "Maintain the KEP-5925 patch series on Kubernetes")
+	cli.Add(cmd, "Use", cluster.Verbs()...)
+	cli.Add(cmd, "Use", build.Verbs()...)
+	cli.Add(cmd, "Patch", patch.Verbs()...)
+	cli.Add(cmd, "Check", check.Verbs()...)
 	// The first process of a cluster's node; not for people.
 	cmd.AddCommand(&cobra.Command{
-		Use: cluster.InitVerb, Hidden: true, Args: cobra.ExactArgs(1),
-		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
-		RunE:              func(c *cobra.Command, args []string) error { return node.Init(c.Context(), args[0]) },
+		Use: local.InitVerb, Hidden: true, Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return node.Init(c.Context(), args[0]) },
 	})
 	return cmd
 }

@@ -2,168 +2,177 @@ package cluster
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-	"time"
 
-	"capacityv2.internal/scripts/files"
-	"capacityv2.internal/scripts/machine"
-	"capacityv2.internal/scripts/node"
-	"capacityv2.internal/scripts/run"
+	"github.com/spf13/cobra"
+
+	"capacityv2.internal/scripts/build"
+	"capacityv2.internal/scripts/cluster/local"
+	"capacityv2.internal/scripts/cluster/machine"
+	"capacityv2.internal/scripts/cluster/node"
+	"capacityv2.internal/scripts/ground/cli"
+	"capacityv2.internal/scripts/ground/run"
+	"capacityv2.internal/scripts/ground/toolchain"
+	"capacityv2.internal/scripts/ground/workspace"
+	"capacityv2.internal/scripts/patch"
 )
 
-// InitVerb is the hidden verb under which the program runs [node.Init] with one
-// argument.
-const InitVerb = "node-init"
+func upVerb() *cobra.Command {
+	var o local.Options
+	var driver string
+	c := cli.Verb("up", "Apply, build the custom release, and bring up a local cluster with the features on", `
+It assembles the source, applies each series, builds the components and what a node
+needs, and runs upstream's hack/local-up-cluster.sh, with the gates of feature-gates.yaml.
+A cluster that runs the same already is left alone. At the end it prints the lines to paste.
 
-// upTime is how long a cluster may take to be ready on a slow machine.
-const upTime = 6 * time.Minute
-
-// components are what upstream's script runs.
-var components = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
-
-// Components returns what a cluster with a node runs.
-func Components() []string { return slices.Concat(components, []string{"kubelet", "kube-proxy"}) }
-
-// Up starts the prepared cluster and waits until it serves. A cluster that runs the
-// same components with the same settings already is left alone. When it fails or ctx
-// ends, all that it started is taken away.
-func (p *Plan) Up(ctx context.Context, s *run.Step) error {
-	held, err := lock(p.ws)
-	if err != nil {
-		return err
-	}
-	defer held.Close()
-	st, err := loadState(p.ws)
-	if err != nil {
-		return err
-	}
-	fp, err := p.fingerprint()
-	if err != nil {
-		return err
-	}
-	if st != nil {
-		done, err := p.lookAtRunning(ctx, st, fp, s)
-		if done || err != nil {
+`+local.Environment(),
+		"  capacityv2 up --nodes 3 --driver reference", func(ctx context.Context, ws workspace.Workspace) error {
+			_, err := Up(ctx, ws, o, driver, Extra{})
 			return err
-		}
-	}
-	st = &state{ID: newID(), Fingerprint: fp, Mode: p.Mode, Nodes: p.nodes, Gates: p.options.Gates, Components: p.options.Components, ws: p.ws}
-	if err = p.bringUp(ctx, st, s); err == nil {
-		p.Started = st.ID
-		return nil
-	}
-	s.Sayf("taking away what was started")
-	if downErr := st.takeDown(context.WithoutCancel(ctx)); downErr != nil {
-		err = errors.Join(err, fmt.Errorf("taking away what was started: %w", downErr))
-	}
-	return err
+		})
+	Flags(c, &o)
+	c.Flags().StringVar(&driver, "driver", "", "`reference`: install the reference CSI driver with the patched external-provisioner")
+	return c
 }
 
-// lookAtRunning decides what to do beside a recorded cluster: nothing more (done),
-// refuse, or go on, where nothing of it runs any more.
-func (p *Plan) lookAtRunning(ctx context.Context, st *state, fp string, s *run.Step) (done bool, err error) {
-	if !st.Ready || !machine.Alive(st.ID) {
-		s.Sayf("taking away an earlier cluster that did not end well")
-		return false, st.takeDown(ctx)
-	}
-	if st.Fingerprint != fp || st.Mode != p.Mode {
-		return false, run.Refuse("the running cluster has other programs, images, settings or another mode", "the same ones, or no cluster",
-			"make down, then the same command again")
-	}
-	if st.Nodes != p.nodes {
-		return false, run.Refuse("a cluster with "+countNodes(st.Nodes)+" runs", "one with "+countNodes(p.nodes)+", or no cluster",
-			fmt.Sprintf("make down, then make up NODES=%d", p.nodes))
-	}
-	if err := st.serves(ctx); err != nil {
-		return false, run.Refuse("a cluster runs, but does not serve: "+err.Error(), "a cluster that serves, or none", "make down, then make up; logs: "+placesOf(p.ws).logs())
-	}
-	s.Sayf("it runs already, and nothing has changed")
-	return true, nil
+// Flags adds those of verbs that bring up a cluster.
+func Flags(c *cobra.Command, o *local.Options) {
+	c.Flags().StringVar(&o.Nodes, "nodes", "", "number of nodes, `1..9` (default: what the verb needs, or what runs already)")
+	c.Flags().StringVar(&o.Mode, "cluster-mode", "", "`full|control-plane` (default: full where a kubelet can run)")
 }
 
-func (p *Plan) bringUp(ctx context.Context, st *state, s *run.Step) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, upTime, fmt.Errorf("not ready after %s", upTime))
-	defer cancel()
-	// What an earlier cluster left, logs too.
-	if err := os.RemoveAll(p.ws.Cluster()); err != nil {
-		return err
-	}
-	if err := st.save(); err != nil {
-		return err
-	}
-	if err := placesOf(p.ws).make(); err != nil {
-		return err
-	}
-	l := &launched{ended: make(chan error, maxNodes)}
-	defer l.close()
-	sc := script{ws: p.ws, options: *p.options, mode: p.Mode, ports: p.ports, mark: st.ID, defaultRoute: machine.HasDefaultRoute()}
-	var err error
-	if p.Mode == ModeFull {
-		err = l.startNodes(ctx, p, sc, st, s)
-	} else {
-		err = l.startControlPlane(sc, st)
-	}
-	if err != nil {
-		return err
-	}
-	if err := l.waitReady(ctx, st); err != nil {
-		return fmt.Errorf("%w\n  logs of the cluster: %s", err, placesOf(p.ws).logs())
-	}
-	st.Ready = true
-	return st.save()
+// Extra is what a verb needs of a cluster beside the components and the driver.
+type Extra struct {
+	// Tasks come before the cluster starts.
+	Tasks []run.Task
+	// Images come onto every node. Their programs are built then. Nil: none.
+	Images func(context.Context, *run.Step) ([]node.Image, error)
 }
 
-// newID returns six hexadecimal digits.
-func newID() string {
-	b := make([]byte, 3)
-	_, _ = rand.Read(b) // never fails
-	return hex.EncodeToString(b)
-}
+// buildDisk is the GiB that Go's cache of all components needs.
+const buildDisk = 8
 
-// fingerprint stands for the content of all programs of the cluster and for its settings, as far as they are not those of
-// one run. It refuses when a program is missing.
-func (p *Plan) fingerprint() (string, error) {
-	h := sha256.New()
-	// Any node and route: their addresses are of one run.
-	n := node.New(p.ws.Cluster(), netip.MustParsePrefix("192.0.2.0/24"), 1)
-	sc := script{ws: p.ws, options: *p.options, mode: p.Mode, ports: p.ports, node: n, defaultRoute: true}
-	env := slices.DeleteFunc(sc.env(), func(v string) bool { return strings.HasPrefix(v, "PATH=") }) // of one terminal
-	configuration, err := node.Configuration()
-	if err != nil {
+// Up applies the series, builds the components, and brings up a local cluster, with a
+// driver unless that is "". Gates that are not chosen are those of feature-gates.yaml.
+// Who gets the ID of a cluster has to end it, even beside an error; otherwise it is somebody else's.
+func Up(ctx context.Context, ws workspace.Workspace, o local.Options, driver string, extra Extra) (started string, err error) {
+	if err := checkDriver(driver); err != nil {
 		return "", err
 	}
-	fmt.Fprintln(h, env, sc.joiningPrograms(n, ""), configuration)
-	programs := []string{filepath.Join(p.ws.Bin(), "etcd")}
-	if p.Mode == ModeFull {
-		for _, pattern := range []string{"containerd*", "runc", "cni/*"} {
-			found, err := filepath.Glob(filepath.Join(p.ws.Bin(), pattern))
-			if err != nil {
-				return "", err
-			}
-			programs = append(programs, found...)
-		}
-	}
-	for _, name := range p.Components() {
-		programs = append(programs, filepath.Join(p.options.Components, name))
-	}
-	for _, program := range programs {
-		if err := files.Copy(h, program); err != nil {
-			return "", run.Refuse(err.Error(), "the built programs", "make up, which builds them")
-		}
-	}
-	for _, i := range p.options.Images {
-		if err := i.Sum(h); err != nil {
+	if o.Gates == "" {
+		list, err := ws.Gates()
+		if err != nil {
 			return "", err
 		}
+		o.Gates = list.Enabled()
 	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	plan := local.NewPlan(ws, o)
+	project := workspace.Kubernetes
+	if driver != "" {
+		project = "" // all
+	}
+	var images []node.Image
+	// What would fail at the end is said before the long build.
+	tasks := append([]run.Task{{Name: "what the cluster needs of the machine", Do: func(ctx context.Context, s *run.Step) error {
+		if err := plan.Prepare(ctx, s); err != nil {
+			return err
+		}
+		if err := requireBuildDisk(ctx, ws, plan.Components(), buildDisk); err != nil || driver == "" {
+			return err
+		}
+		err := checkDriverMode(plan.Mode)
+		if err == nil {
+			images, err = driverImages(ctx, ws, plan.Folder(), s)
+		}
+		return err
+	}}}, patch.Trees(ws, project)...)
+	tasks = append(tasks, run.Task{Name: "build the components", Do: func(ctx context.Context, s *run.Step) error {
+		return build.Components(ws, plan.Components()...).Do(ctx, s)
+	}})
+	if driver != "" {
+		tasks = append(tasks, buildDriver(ws))
+	}
+	tasks = slices.Concat(tasks, extra.Tasks, []run.Task{{Name: "tools of the cluster", Do: plan.Tools}})
+	tasks = append(tasks, run.Task{Name: "start the cluster, and wait until it serves", Do: func(ctx context.Context, s *run.Step) error {
+		if extra.Images != nil {
+			more, err := extra.Images(ctx, s)
+			if err != nil {
+				return err
+			}
+			images = append(images, more...)
+		}
+		if err := plan.Up(ctx, images, s); err != nil {
+			return err
+		}
+		return local.Show(ws, s.AtEnd)
+	}})
+	if driver != "" {
+		tasks = append(tasks, run.Task{Name: "install the driver", Do: func(ctx context.Context, s *run.Step) error {
+			s.AtEnd("The reference driver runs. Try also:\n" +
+				"  kubectl apply -f docs/examples/reference.yaml\n" +
+				"  kubectl wait --for=condition=Ready --timeout=3m pod/writer\n" +
+				"  kubectl get csistoragecapacities --all-namespaces --output wide\n" +
+				"README.md says how to move the volume to another node.\n")
+			return installDriver(ctx, ws, s)
+		}})
+	}
+	err = ws.Run(ctx, "up", tasks...)
+	return plan.Started, err
+}
+
+// requireBuildDisk requires gib GiB on the disk of Go's build cache. Once all programs were built, a change needs
+// little, unless the cache was emptied.
+func requireBuildDisk(ctx context.Context, ws workspace.Workspace, programs []string, gib uint64) error {
+	isMissing := func(program string) bool { return !machine.Exists(filepath.Join(ws.Components(), program)) }
+	if !slices.ContainsFunc(programs, isMissing) {
+		return nil
+	}
+	cache, err := toolchain.GoValue(ctx, "GOCACHE")
+	if err != nil {
+		return err
+	}
+	return toolchain.RequireDisk(cache, gib)
+}
+
+// Nodes is what the tests and the demonstration need: a node to drain, one without room, and one that gets room.
+const Nodes = 3
+
+// StockProvisionerImage is external-provisioner without the series, on the nodes of [OnOwn].
+const StockProvisionerImage = "capacityv2.internal/csi-provisioner:stock"
+
+// OnOwn does something on a cluster of its own that has the reference driver and the images of both provisioners, after
+// further things were built. The cluster is ended before it is left, whatever happens.
+func OnOwn(ctx context.Context, ws workspace.Workspace, verb string, further []run.Task, do func(local.Status) error) (err error) {
+	other := run.Refuse(run.Refusal{
+		Found:    "a local cluster runs from " + ws.Cluster(),
+		Expected: "no running cluster, because make " + verb + " starts its own and replaces its scheduler",
+		Run:      "make down, then make " + verb,
+	})
+	if before, err := local.StatusOf(ws); err != nil {
+		return err
+	} else if before.Alive {
+		return other
+	}
+	started, err := Up(ctx, ws, local.Options{DefaultNodes: Nodes}, ReferenceDriver, Extra{
+		Tasks: append([]run.Task{build.StockProvisioner(ws)}, further...),
+		Images: func(context.Context, *run.Step) ([]node.Image, error) {
+			return []node.Image{ProgramImage(StockProvisionerImage, build.ProvisionerProgram, ws.StockComponents())}, nil
+		},
+	})
+	if started != "" {
+		defer func() { err = errors.Join(err, End(context.WithoutCancel(ctx), ws, started)) }()
+	}
+	if err != nil {
+		return err
+	}
+	if started == "" { // by somebody else, meanwhile
+		return other
+	}
+	st, err := local.StatusOf(ws)
+	if err != nil {
+		return err
+	}
+	return do(st)
 }

@@ -42,7 +42,7 @@ const (
 // data; in the end all run, and nothing is reserved.
 func TestFaults(t *testing.T) {
 	if os.Getenv("COMPONENTS") == "" {
-		t.Skip("it replaces the scheduler of a cluster of its own: make nightly ONLY=faults")
+		t.Skip("it replaces the scheduler of a cluster of its own: make e2e LONG=1")
 	}
 	seed, err := strconv.ParseUint(os.Getenv("FAULTS_SEED"), 10, 64)
 	must(t, err)

@@ -27,10 +27,6 @@ type traffic struct {
 
 func (m *meter) read() traffic { return traffic{m.events.Load(), m.objects.Load(), m.wire.Load()} }
 
-func (t traffic) minus(earlier traffic) traffic {
-	return traffic{t.events - earlier.events, t.objects - earlier.objects, t.wire - earlier.wire}
-}
-
 // startMeter watches all objects from now on, on a connection of its own. It ends with the test.
 func startMeter(c *clustertest.Cluster, contentType string) *meter {
 	c.Helper()

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
@@ -79,21 +77,6 @@ func (p *publisher) start(v variant, flags ...string) *apiservertest.Process {
 	p.ExpectNoError(err, "port of the provisioner")
 	p.url = "http://127.0.0.1:" + port + "/metrics"
 	return startProvisioner(p.Cluster, p.driver, v, p.RESTConfig(), append(flags, "--http-endpoint=127.0.0.1:"+port)...)
-}
-
-// clear deletes all objects. There must not be a provisioner.
-func (p *publisher) clear() {
-	p.Helper()
-	err := p.Client().StorageV1().CSIStorageCapacities(modeldriver.Namespace).DeleteCollection(p, metav1.DeleteOptions{}, metav1.ListOptions{})
-	p.ExpectNoError(err, "delete the objects")
-	p.Eventually(func(context.Context) error {
-		p.mutex.Lock()
-		defer p.mutex.Unlock()
-		if len(p.shown) > 0 {
-			return fmt.Errorf("%d objects are there", len(p.shown))
-		}
-		return nil
-	})
 }
 
 // setAll sets what is free on each node.
@@ -211,15 +194,4 @@ func (r phase) highest(of func(sample) int) int {
 	return most
 }
 
-func depth(s sample) int  { return s.depth }
-func memory(s sample) int { return s.memory }
-func took(s sample) int   { return int(s.took) }
-
-// depths are those of the queue in the samples, with the seconds.
-func (r phase) depths() string {
-	var all []string
-	for _, s := range r.samples {
-		all = append(all, fmt.Sprintf("%.0f s: %d", s.at.Seconds(), s.depth))
-	}
-	return strings.Join(all, ", ")
-}
+func depth(s sample) int { return s.depth }

@@ -33,7 +33,6 @@ type layout struct {
 }
 
 var (
-	one       = layout{"one", [][]string{names}, false}
 	two       = layout{"two", [][]string{names[:1], names[1:]}, false}
 	twoByNode = layout{"two, each with half of the nodes", [][]string{names[:1], names[1:]}, true}
 )
@@ -189,66 +188,3 @@ func testTwoSchedulers(t *testing.T, l layout) {
 	}
 	history.Expect(t, "driver", s.driver.History.Operations(), rules)
 }
-
-// BenchmarkTwoSchedulers fills all nodes at once, with one scheduler for both names and with one for each.
-func BenchmarkTwoSchedulers(b *testing.B) {
-	const nodes, runs = 100, 3
-	var table strings.Builder
-	for _, isOn := range []bool{false, true} {
-		for _, v := range publishers[1:] {
-			if !isOn && !v.unconfirmed {
-				continue // with the gate off, nobody reads confirmations
-			}
-			v.qps = 20
-			for _, l := range []layout{one, two, twoByNode} {
-				var columns [4][]string
-				for range runs {
-					b.Run(fmt.Sprintf("%t | %s | %s", isOn, v.name(), l.name), func(b *testing.B) {
-						for i, value := range measureSchedulers(b, startSchedulers(b, nodes, v, isOn, l)) {
-							columns[i] = append(columns[i], value)
-						}
-					})
-				}
-				fmt.Fprintf(&table, "| %s | %s | %s |", map[bool]string{false: "gate off", true: "InFlight"}[isOn], v.name(), l.name)
-				for _, column := range columns {
-					fmt.Fprintf(&table, " %s |", strings.Join(column, ", "))
-				}
-				fmt.Fprintln(&table)
-			}
-		}
-	}
-	writePart(b, "schedulers", fmt.Sprintf(schedulersHead, nodes*places, nodes, places)+table.String())
-}
-
-// measureSchedulers returns the columns of the table for one run.
-func measureSchedulers(b *testing.B, s *schedulers) [4]string {
-	placed, took := s.fill()
-	if placed < s.nodes*places {
-		b.Errorf("%d pods have a node after %v, want %d", placed, took, s.nodes*places)
-	}
-	if err := wait.PollUntilContextTimeout(s, time.Second, limit, true, func(ctx context.Context) (bool, error) { return s.checkNothingReserved(ctx) == nil, nil }); err != nil {
-		b.Errorf("after %v: %v", limit, s.checkNothingReserved(s))
-	}
-	waited, err1 := s.sum("reservation_rejections_total")
-	expired, err2 := s.sum("reservation_resets_total", "reason", "expired")
-	s.ExpectNoError(errors.Join(err1, err2), "metrics of the schedulers")
-	history.Expect(b, "driver", s.driver.History.Operations(), history.Rules{Refusals: math.MaxInt})
-	return [4]string{fmt.Sprint(s.driver.Failed()), fmt.Sprintf("%.1f", took.Seconds()), fmt.Sprint(waited), fmt.Sprint(expired)}
-}
-
-const schedulersHead = `
-## Two schedulers
-
-%d pods at once, for %d nodes with room for %d volumes each. Every other pod has another scheduler in
-` + "`schedulerName`" + `. One kube-scheduler has a profile for each name, or there are two, each with one of them. In the
-last case, each of the two uses half of the nodes (` + "`addedAffinity`" + `). The provisioner may write capacity 20
-times a second. Each number in a cell is one run.
-
-- *failed*: volumes that were asked for where there was no room.
-- *decided*: seconds until all pods had a node.
-- *waited*: pods that had to wait for a reservation.
-- *expired*: reservations that the timeout has ended.
-
-| scheduler | provisioner | schedulers | failed | decided | waited | expired |
-| --- | --- | --- | --- | --- | --- | --- |
-`

@@ -3,7 +3,6 @@ package central
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -111,71 +110,3 @@ func TestWatchTraffic(t *testing.T) {
 	}
 	expectNoRefusals(t, p.driver)
 }
-
-// BenchmarkWatchTraffic creates volumes on many nodes, and on one node.
-func BenchmarkWatchTraffic(b *testing.B) {
-	const nodes, volumes = 100, 300
-	var table strings.Builder
-	for _, v := range publishers {
-		v.qps = 200
-		for _, on := range [][]string{spread(nodes, nodes), spread(volumes, 1)} {
-			used := min(len(on), nodes)
-			if on[0] == on[1] {
-				used = 1
-			}
-			b.Run(fmt.Sprintf("%s | %d", v.name(), used), func(b *testing.B) {
-				fmt.Fprintf(&table, "| %s | %d | %d | %s |\n", v.name(), len(on), used, measureWatch(b, v, nodes, on))
-			})
-		}
-	}
-	writePart(b, "watch", fmt.Sprintf(watchHead, nodes, watchedVolumes, watchers, watchedVolumes)+table.String())
-}
-
-// measureWatch returns what is in the table for volumes that are created on such nodes.
-func measureWatch(b *testing.B, v variant, nodes int, on []string) string {
-	p := newPublisher(clustertest.StartWith(ktesting.Init(b), clustertest.Options{NoScheduler: true}), nodes, 1)
-	p.setDifferent()
-	p.start(v)
-	p.waitForDifferent()
-	time.Sleep(settle)
-	meters := []*meter{startMeter(p.Cluster, runtime.ContentTypeProtobuf), startMeter(p.Cluster, runtime.ContentTypeJSON)}
-	read := func() (all []traffic) {
-		for _, m := range meters {
-			all = append(all, m.read())
-		}
-		return all
-	}
-	before, beforeLast := read(), []traffic(nil)
-	p.createVolumes("volume", on, func(i int) {
-		if i == len(on)-2 {
-			time.Sleep(settle)
-			beforeLast = read()
-		}
-	})
-	time.Sleep(settle)
-	after := read()
-	each := func(n int64) float64 { return float64(n) / float64(len(on)) }
-	protobuf, json, last := after[0].minus(before[0]), after[1].minus(before[1]), after[0].minus(beforeLast[0])
-	return fmt.Sprintf("%.2f | %.0f | %.0f | %.0f | %.0f | %d | %.2f", each(protobuf.events), each(protobuf.objects), each(protobuf.wire),
-		each(json.objects), each(json.wire), last.wire, each(protobuf.wire)*watchedVolumes*watchers/(1<<20))
-}
-
-// watchedVolumes are those of the last column, in an hour; watchers are the schedulers.
-const watchedVolumes, watchers = 1000, 3
-
-const watchHead = `
-## What a watcher gets
-
-Volumes are created one after the other: one on each of %d nodes, or all on one node. Each is shown before the next one is
-created. One class; the provisioner may write more often than it has to. One watcher reads
-all CSIStorageCapacity objects as protobuf, and one as JSON.
-
-- *events*: for each volume.
-- *protobuf*, *JSON*: bytes of the watch for each volume, and what its connection has read, with HTTP and TLS.
-- *last*: what the connection has read for the last volume, as protobuf.
-- *%d an hour*: MiB in an hour for so many volumes, %d schedulers that watch, and protobuf. It is calculated from the
-  bytes for each volume.
-
-| provisioner | volumes | nodes | events | protobuf | read | JSON | read | last | %d an hour |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
-`

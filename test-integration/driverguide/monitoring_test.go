@@ -153,7 +153,7 @@ func (s *scrapes) expectPicture() {
 		s.ExpectNoError(err)
 		for _, title := range s.panels() {
 			if !bytes.Contains(svg, []byte(">"+title+"<")) {
-				s.Errorf("%s has no panel %q; make nightly ONLY=faults draws it anew, in _work/logs/dashboard.svg", file, title)
+				s.Errorf("%s has no panel %q; make e2e LONG=1 draws it anew, in _work/logs/dashboard.svg", file, title)
 			}
 		}
 	}

@@ -1,6 +1,5 @@
-// Promcheck checks the Prometheus rules and the Grafana dashboard of a folder: the rules as
-// promtool does, with their tests, and all queries against metrics of real components. Or it
-// draws the dashboard.
+// Promcheck checks the queries of the Prometheus rules and of the Grafana dashboard of a folder against metrics of real
+// components, or draws the dashboard. The tests of the rules are for promtool, in make lint.
 //
 //	promcheck FOLDER SCRAPES
 //	promcheck -draw PICTURE.svg FOLDER SCRAPES
@@ -10,8 +9,7 @@
 // those of a picture look at twenty seconds.
 //
 // It is a Go module of its own, outside go.work: Prometheus requires later versions of modules
-// with which the tests of components would not run what the components run. It uses only the
-// parser and the engine of Prometheus. Promtool itself has ten times as many packages.
+// with which the tests of components would not run what the components run.
 package main
 
 import (

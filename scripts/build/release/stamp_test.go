@@ -1,0 +1,61 @@
+package release
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+
+	"capacityv2.internal/scripts/ground/gitrepo"
+	"capacityv2.internal/scripts/ground/workspace"
+)
+
+func TestTreeStamp(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "f"), "1")
+	commitAll(t, dir)
+	v := Version{Base: "v1.37.2", Revision: 1}
+	t.Setenv("SOURCE_DATE_EPOCH", "")
+	s, err := TreeStamp(t.Context(), workspace.Kubernetes, dir, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := gitrepo.Open(dir, nil).Rev(t.Context(), "HEAD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := s.Ldflags()
+	for _, want := range []string{
+		"-s -w ",
+		"-X k8s.io/component-base/version.gitVersion=v1.37.2+capacityv2.1",
+		"-X k8s.io/client-go/pkg/version.gitVersion=v1.37.2+capacityv2.1",
+		"-X k8s.io/component-base/version.gitMajor=1",
+		"-X k8s.io/component-base/version.gitMinor=37",
+		"-X k8s.io/component-base/version.gitTreeState=clean",
+		"-X k8s.io/component-base/version.gitCommit=" + head,
+		"-X k8s.io/component-base/version.buildDate=" + commitDate,
+	} {
+		if !strings.Contains(flags+" ", want+" ") && !strings.HasPrefix(flags, want) {
+			t.Errorf("no %q in %q", want, flags)
+		}
+	}
+
+	t.Setenv("SOURCE_DATE_EPOCH", "86400")
+	write(t, filepath.Join(dir, "f"), "2")
+	if s, err = TreeStamp(t.Context(), workspace.Kubernetes, dir, v); err != nil {
+		t.Fatal(err)
+	}
+	if want := time.Unix(86400, 0).UTC(); len(s.Dirty) != 1 || !s.Date.Equal(want) || s.GitVersion() != "v1.37.2+capacityv2.1-dirty" {
+		t.Errorf("%+v, want a dirty one at %s", s, want)
+	}
+	if sv := semver.MustParse(s.GitVersion()); sv.Prerelease() != "" {
+		t.Errorf("%s is a pre-release", sv)
+	}
+
+	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
+	if _, err := TreeStamp(t.Context(), workspace.Kubernetes, dir, v); err == nil {
+		t.Error("SOURCE_DATE_EPOCH=yesterday is accepted")
+	}
+}

@@ -1,0 +1,40 @@
+package release
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// sumsName is the file with the sums of all others, in the format of sha256sum.
+const sumsName = "SHA256SUMS"
+
+// sumFolder returns the sums of all files in dir but for the list of them and its signature.
+func sumFolder(dir string) (map[string]string, error) {
+	entries, err := os.ReadDir(dir)
+	sums := map[string]string{}
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case name == sumsName || name == signatureName:
+		case !e.Type().IsRegular():
+			sums[name] = "(none: it is no file)"
+		default:
+			s, err := sum(filepath.Join(dir, name))
+			if err != nil {
+				return nil, err
+			}
+			sums[name] = s
+		}
+	}
+	return sums, err
+}
+
+// sumsList lists sums, or other digests, one in a line with what it is of.
+func sumsList(sums map[string]string) []byte {
+	var b strings.Builder
+	for _, name := range sortedKeys(sums) {
+		fmt.Fprintf(&b, "%s  %s\n", sums[name], name)
+	}
+	return []byte(b.String())
+}

@@ -1,0 +1,54 @@
+package bench
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"capacityv2.internal/scripts/ground/run"
+)
+
+const sample = `cpu: x
+BenchmarkFindPodVolumesCapacity/nodes=100/claims=1/updates=0/scheduler=upstream-2 1 2000 ns/op
+BenchmarkFindPodVolumesCapacity/nodes=1000/claims=1/updates=0/scheduler=upstream-2 1 30000 ns/op
+BenchmarkFindPodVolumesCapacity/nodes=100/claims=1/updates=0/scheduler=gate-on-2 1 10 ns/op
+BenchmarkOther/nodes=100-2 1 10 ns/op
+`
+
+func TestSelect(t *testing.T) {
+	if all, err := Select(regexp.MustCompile("")); err != nil || len(all) < 8 {
+		t.Errorf("%d runs, error %v", len(all), err)
+	}
+	if some, err := Select(regexp.MustCompile("^worst")); err != nil || len(some) != 1 {
+		t.Errorf("%v, error %v", some, err)
+	}
+	if _, err := Select(regexp.MustCompile("^none$")); !run.IsRefusal(err) || !strings.Contains(err.Error(), "worst cases") {
+		t.Errorf("error %v, want a refusal that names the runs", err)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.txt")
+	if err := os.WriteFile(file, []byte(sample), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Compare(t.Context(), filepath.Join("..", ".."), file, t.Output())
+	if err != nil || !strings.Contains(string(got), "gate-on") || !strings.Contains(string(got), "upstream") {
+		t.Errorf("got %s, error %v", got, err)
+	}
+}
+
+func TestPlot(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.svg")
+	if err := Plot([]byte(sample), file); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(file); err != nil || !strings.Contains(string(got), "upstream, 1 new volume(s)") || strings.Contains(string(got), "gate-off") {
+		t.Errorf("got %s, error %v", got, err)
+	}
+	if err := Plot([]byte("BenchmarkOther 1 1 ns/op\n"), file); err == nil {
+		t.Error("nothing to plot, and no error")
+	}
+}

@@ -1,0 +1,157 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"capacityv2.internal/scripts/build"
+	"capacityv2.internal/scripts/check/overrides"
+	"capacityv2.internal/scripts/check/suites"
+	"capacityv2.internal/scripts/ground/cli"
+	"capacityv2.internal/scripts/ground/run"
+	"capacityv2.internal/scripts/ground/toolchain"
+	"capacityv2.internal/scripts/ground/workspace"
+	"capacityv2.internal/scripts/patch"
+	"capacityv2.internal/scripts/patch/series"
+)
+
+func testVerb() *cobra.Command {
+	var long bool
+	c := cli.Verb("test", "Run the unit tests of every touched package, and the integration tests", `
+The integration tests are ours, against the patched and the stock API server, and those of
+upstream's that touch the plugin, with the gate off and on. They start an etcd and servers of
+their own, on loopback.
+
+With --long, it also runs all of upstream's integration suites that storage has to do with, ours with the gate off and on
+the stock server, where they have to fail, all combinations of programs with and without the series, thousands of pods
+under faults, the fuzz tests, and the quick benchmarks once. One that fails does not keep the next ones from running.
+STRESS_SEED in the environment has the faults of an earlier run.`, "", func(ctx context.Context, ws workspace.Workspace) error {
+		tasks := tests(ws)
+		if long {
+			more, err := longTests(ws)
+			if err != nil {
+				return err
+			}
+			tasks[len(tasks)-1].Independent = true
+			tasks = append(tasks, more...)
+		}
+		return ws.Run(ctx, "test", tasks...)
+	})
+	longFlag(c, &long, "also what takes too long for every change")
+	return c
+}
+
+// tests are those of every change.
+func tests(ws workspace.Workspace) []run.Task {
+	return slices.Concat([]run.Task{patch.Lint(ws)}, patch.Trees(ws, ""), []run.Task{
+		ws.Each("unit tests of the touched packages", "", testTouched),
+		ws.Task("unit tests of the scheduler's plugin with the race detector", testPluginRace),
+		{Name: "upstream's check of the feature gate lists", Do: func(ctx context.Context, s *run.Step) error {
+			env, err := toolchain.UpstreamEnv(ctx)
+			if err != nil {
+				return err
+			}
+			return run.Cmd{Dir: ws.Tree(), Env: append(env, ws.Path()), Log: s.Log, Name: "bash", Args: []string{"hack/verify-featuregates.sh"}}.Run(ctx)
+		}},
+		patch.Overrides(ws),
+		{Name: "another module builds against the trees", Do: func(ctx context.Context, s *run.Step) error {
+			if err := overrides.Prove(ctx, filepath.Join(ws.Root, "staging-overrides", "example"), ws.Overrides(), s); err != nil {
+				return err
+			}
+			s.Sayf("with what docs/driver-authors.md says")
+			return overrides.FollowGuide(ctx, filepath.Join(ws.Root, "docs", "driver-authors.md"), ws.Root, guide(ws), s)
+		}},
+		// Those of test-e2e that need no cluster. It names those that are skipped: csi-sanity is, without root.
+		{Name: "tests of the reference driver, and csi-sanity", Do: func(ctx context.Context, s *run.Step) error {
+			return toolchain.Test(ctx, ws.EndToEnd(), nil, s.Log, s.Out, "-v", "-timeout", "10m", "./driver/...", "./mock/...", "./measure")
+		}},
+		build.Tools(ws, "build etcd", toolchain.Etcd),
+		build.Stock(ws, "kube-apiserver", "kube-scheduler"),
+		build.Components(ws, append([]string{"kubectl"}, build.ControlPlane...)...),
+		build.Provisioner(ws),
+		ws.Task("integration tests, ours and upstream's, gate off and on", testIntegration),
+	})
+}
+
+func testTouched(ctx context.Context, p workspace.Project, s *run.Step) error {
+	patches, err := series.Read(p.Series())
+	if err != nil {
+		return err
+	}
+	pkgs := series.Packages(p.Tree(), series.Paths(patches))
+	for _, d := range p.Dependents {
+		if !slices.Contains(pkgs, d) {
+			pkgs = append(pkgs, d)
+		}
+	}
+	pkgs, _ = series.SplitSuites(pkgs)
+	s.Sayf("%s: %d package patterns", p.Title, len(pkgs))
+	return toolchain.UnitTest(ctx, p.Tree(), s.Log, s.Out, append([]string{"-timeout", "20m"}, p.TestArgs...), pkgs...)
+}
+
+// plugin is the scheduler's plugin that the series changes.
+const plugin = "./pkg/scheduler/framework/plugins/volumebinding"
+
+// testPluginRace needs cgo, so that all that the plugin imports is compiled once
+// more for it. Upstream's test that only waits is left out, and those that count
+// allocations, which the race detector adds to.
+func testPluginRace(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
+	return toolchain.Test(ctx, ws.Tree(), []string{"CGO_ENABLED=1"}, s.Log, s.Out, "-race", "-timeout", "15m",
+		"-skip", "^TestBindPodVolumes$|Allocat", plugin+"/...")
+}
+
+// guide is the folder in which the guide for authors of drivers is followed.
+func guide(ws workspace.Workspace) string { return filepath.Join(ws.Work, "guide") }
+
+// integrationEnv is what our integration tests find their programs by.
+func integrationEnv(ws workspace.Workspace) []string {
+	return []string{
+		ws.Path(), histories(ws),
+		"COMPONENTS=" + ws.Components(), "STOCK_COMPONENTS=" + ws.StockComponents(),
+		"STOCK_KUBE_APISERVER=" + filepath.Join(ws.StockComponents(), "kube-apiserver"),
+		"CSI_PROVISIONER=" + filepath.Join(ws.Components(), build.ProvisionerProgram),
+		"DRIVER_GUIDE=" + guide(ws),
+	}
+}
+
+// integration runs tests of test-integration.
+func integration(ctx context.Context, ws workspace.Workspace, s *run.Step, env []string, args ...string) error {
+	return toolchain.Test(ctx, ws.Integration(), append(integrationEnv(ws), env...), s.Log, s.Out, args...)
+}
+
+// histories is where tests leave what drivers were asked for, if that is not legal.
+func histories(ws workspace.Workspace) string { return "HISTORIES=" + ws.Logs() }
+
+// historyTests are those of the package that checks it, which is a module of its own.
+const historyTests = "capacityv2.internal/test-integration/history"
+
+// sideBySide is how many integration suites, and how many tests of each, run at the same time:
+// more than the machine has processors, because they wait more than they compute.
+var sideBySide = strconv.Itoa(runtime.NumCPU() + 1)
+
+// testIntegration runs ours, the longest one first, and beside them those of upstream's suites
+// that touch the plugin.
+func testIntegration(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
+	var upstream error
+	var group sync.WaitGroup
+	group.Go(func() {
+		var results suites.UpstreamResults
+		if results, upstream = suiteRunner(ws, 1).Run(ctx, suites.Quick, s); upstream == nil {
+			upstream = results.Check()
+		}
+	})
+	ours := integration(ctx, ws, s, nil, "-p", sideBySide, "-parallel", sideBySide, "-timeout", "40m", "./scheduling", "./...", historyTests)
+	group.Wait()
+	return errors.Join(ours, upstream)
+}
+
+func suiteRunner(ws workspace.Workspace, workers int) suites.UpstreamRunner {
+	return suites.UpstreamRunner{Tree: ws.Tree(), Env: []string{ws.Path()}, Workers: workers}
+}

@@ -1,0 +1,96 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"capacityv2.internal/scripts/ground/run"
+)
+
+// port is a port that a component listens on.
+type port struct {
+	// Variable is what hack/local-up-cluster.sh calls it.
+	Variable string
+	Number   int
+}
+
+// hostPorts are used when the cluster shares the host's network. They are not
+// upstream's: its integration tests take any etcd on 2379 for theirs, and another
+// local cluster has 6443.
+var hostPorts = []port{
+	{Variable: "API_SECURE_PORT", Number: 26443},
+	{Variable: "ETCD_PORT", Number: 22379},
+	{Variable: "KCM_SECURE_PORT", Number: 20257},
+	{Variable: "SCHEDULER_SECURE_PORT", Number: 20259},
+}
+
+// choosePorts returns the ports for the mode; none where the cluster has a
+// network of its own. A variable of the port's name overrides it.
+func choosePorts(m Mode, getenv func(string) string) ([]port, error) {
+	if m == ModeFull {
+		return nil, nil
+	}
+	var ports []port
+	for _, p := range hostPorts {
+		if v := getenv(p.Variable); v != "" {
+			n, err := strconv.Atoi(v)
+			if err != nil || n < 1 || n > 65535 {
+				return nil, run.Refuse(run.Refusal{
+					Found:    p.Variable + "=" + v,
+					Expected: "a port from 1 to 65535",
+					Run:      fmt.Sprintf("%s=%d make up", p.Variable, p.Number),
+				})
+			}
+			p.Number = n
+		}
+		ports = append(ports, p)
+	}
+	return ports, nil
+}
+
+// requirePorts refuses when one of the ports is taken.
+func requirePorts(ctx context.Context, ports []port) error {
+	for _, p := range ports {
+		l, err := net.Listen("tcp", fmt.Sprintf(":%d", p.Number))
+		if err == nil {
+			if err := l.Close(); err != nil {
+				return err
+			}
+			continue
+		}
+		return run.Refuse(run.Refusal{
+			Found:    fmt.Sprintf("port %d is in use%s", p.Number, portUser(ctx, p.Number)),
+			Expected: "it free for " + p.Variable,
+			Run:      fmt.Sprintf("%s=<a free port> make up", p.Variable),
+		})
+	}
+	return nil
+}
+
+// users finds the process in a line of ss, as in users:(("etcd",pid=12,fd=3)).
+var users = regexp.MustCompile(`users:\(\("([^"]*)",pid=(\d+)`)
+
+// portUser says who listens on the port, as far as the system tells.
+func portUser(ctx context.Context, number int) string {
+	if _, err := exec.LookPath("ss"); err != nil {
+		return ""
+	}
+	out, err := run.Cmd{Name: "ss", Args: []string{"-Hltnp", "sport", "=", ":" + strconv.Itoa(number)}}.Output(ctx)
+	if err != nil {
+		return ""
+	}
+	return parsePortUser(string(out))
+}
+
+func parsePortUser(ss string) string {
+	m := users.FindStringSubmatch(ss)
+	if m == nil {
+		return ""
+	}
+	return fmt.Sprintf(" by %s (pid %s)", strings.TrimSpace(m[1]), m[2])
+}

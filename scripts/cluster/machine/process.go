@@ -1,0 +1,67 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"capacityv2.internal/scripts/ground/run"
+)
+
+// MarkVariable carries a mark in the environment of a process, and of all that it starts. By it
+// they are found again: the number of a process may be another one's by then.
+const MarkVariable = "CAPACITYV2_CLUSTER"
+
+// process is a living process with a mark.
+type process struct{ pid, parent int }
+
+// Alive reports whether a process with the mark lives.
+func Alive(mark string) bool { return len(marked(mark)) > 0 }
+
+// Stop asks the processes with the mark to end, of each family the eldest, and waits. After grace it
+// ends what is left: nothing may stay.
+func Stop(ctx context.Context, mark string, grace time.Duration) error {
+	all := marked(mark)
+	for _, p := range all {
+		if slices.ContainsFunc(all, func(o process) bool { return o.pid == p.parent }) {
+			continue
+		}
+		if err := syscall.Kill(p.pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("end process %d: %w", p.pid, err)
+		}
+	}
+	WaitUntil(ctx, grace, func() bool { return !Alive(mark) })
+	ended := WaitUntil(ctx, 20*time.Second, func() bool {
+		left := marked(mark)
+		for _, p := range left {
+			_ = syscall.Kill(p.pid, syscall.SIGKILL)
+		}
+		// One that ends loses its environment first, and its files and ports later.
+		return len(left) == 0 && !slices.ContainsFunc(all, process.holds)
+	})
+	if !ended {
+		return fmt.Errorf("processes with %s=%s do not end: %v", MarkVariable, mark, all)
+	}
+	return nil
+}
+
+// Lock keeps others from what is done under the file at path, until it is closed or this process ends.
+// It refuses, with what is done as at, where somebody else has the lock.
+func Lock(path, at string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = run.Refuse(run.Refusal{Found: at, Expected: "one at a time", Run: "wait for it, or end it"})
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}

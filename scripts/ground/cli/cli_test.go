@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"capacityv2.internal/scripts/ground/run"
+	"capacityv2.internal/scripts/ground/workspace"
+)
+
+// command has a flag of each kind, and answers with the values that they got.
+func command(got *string) *cobra.Command {
+	var pattern *regexp.Regexp
+	var key string
+	var force bool
+	root := Root("x", "x")
+	verb := Verb("verb", "Do it", "", "", func(_ context.Context, ws workspace.Workspace) error {
+		*got = strings.Join([]string{map[bool]string{true: "force"}[force], key, ws.Checkout}, "|")
+		if pattern != nil {
+			*got += "|" + pattern.String()
+		}
+		return nil
+	})
+	verb.Flags().BoolVar(&force, "force", false, "")
+	PathFlag(verb, &key, "sign-key", "")
+	PatternFlag(verb, &pattern, "only", "what matches")
+	Add(root, "Use", verb)
+	root.SetArgs([]string{"verb"})
+	return root
+}
+
+// TestFromMake starts make, which starts this test.
+func TestFromMake(t *testing.T) {
+	if result := os.Getenv("CLI_TEST_RESULT"); result != "" {
+		var got string
+		if err := command(&got).ExecuteContext(t.Context()); err != nil {
+			got = err.Error()
+		}
+		if err := os.WriteFile(result, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	dir := t.TempDir()
+	makefile := filepath.Join(dir, "Makefile")
+	if err := os.WriteFile(makefile, []byte("verb:\n\t@'"+os.Args[0]+"' -test.run '^TestFromMake$$'\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	above, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		args, env []string
+		want      string
+	}{
+		"nothing":               {nil, nil, "||"},
+		"exported":              {nil, []string{"FORCE=1", "ONLY=x"}, "||"},
+		"a switch":              {[]string{"FORCE=1"}, nil, "force||"},
+		"an empty one":          {[]string{"FORCE="}, nil, "||"},
+		"a pattern":             {[]string{"ONLY=^(a|b)$|^c d$"}, nil, "|||^(a|b)$|^c d$"},
+		"quotes, backslashes":   {[]string{`ONLY='"x"\.`}, nil, `|||'"x"\.`},
+		"a path from here":      {[]string{"SIGN_KEY=my dir/k"}, nil, "|" + above + "/my dir/k|"},
+		"a whole path":          {[]string{"SIGN_KEY=/my dir/k", "KUBERNETES_SRC=/src"}, nil, "|/my dir/k|/src"},
+		"one inside of another": {[]string{"ONLY=a FORCE=1"}, nil, "|||a FORCE=1"},
+		"no such variable":      {[]string{"FROCE=1"}, nil, "make got FROCE\n  expected: variables that a verb has\n  run: make help"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := filepath.Join(t.TempDir(), "result")
+			cmd := exec.Command("make", append([]string{"--file", makefile, "verb"}, c.args...)...)
+			cmd.Env = append(append(os.Environ(), "CLI_TEST_RESULT="+result, "MAKEFLAGS="), c.env...)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if got, err := os.ReadFile(result); err != nil || string(got) != c.want {
+				t.Errorf("got %q, error %v, want %q", got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestPatternFlag(t *testing.T) {
+	for text, want := range map[string]string{"a|b": "a|b", "": "<nil>", "(": "refused"} {
+		var p *regexp.Regexp
+		c := &cobra.Command{}
+		PatternFlag(c, &p, "only", "what matches")
+		err := c.ParseFlags([]string{"--only=" + text})
+		got := "<nil>"
+		if p != nil {
+			got = p.String()
+		}
+		if err != nil {
+			got = "refused"
+			if !run.IsRefusal(err) || !strings.Contains(err.Error(), "--only") {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+		if got != want {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestList(t *testing.T) {
+	var got string
+	want := "Use:\n  make verb     Do it\n                FORCE=1 ONLY=REGEXP SIGN_KEY=FILE\nAll: "
+	if out := list(command(&got)); !strings.HasPrefix(out, want) {
+		t.Errorf("got %s, want %s", out, want)
+	}
+}

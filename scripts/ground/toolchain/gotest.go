@@ -1,0 +1,61 @@
+package toolchain
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"capacityv2.internal/scripts/ground/run"
+)
+
+// resultLine is what a person and a CI look for in the output of go test.
+var resultLine = regexp.MustCompile(`^(ok  \t|FAIL|PASS|panic: |\s*--- (FAIL|SKIP))`)
+
+// NoVet keeps go test from vetting, for which it reads all that a package imports, once
+// more for each set of tags and for the race detector. Our modules are vetted by make
+// lint, and what the patches touch by [UnitTest] in make test.
+const NoVet = "-vet=off"
+
+// Test runs go test in dir, without vet. Everything goes to log; out gets the closing line
+// of each package and the names of failed tests, with -v also those of skipped ones.
+func Test(ctx context.Context, dir string, env []string, log, out io.Writer, args ...string) error {
+	return goTest(ctx, dir, env, log, out, Tags, append([]string{NoVet}, args...))
+}
+
+// RunPattern is what the flag -run takes for one test or subtest.
+func RunPattern(test string) string { return "^" + strings.ReplaceAll(test, "/", "$/^") + "$" }
+
+func goTest(ctx context.Context, dir string, env []string, log, out io.Writer, tags string, args []string) error {
+	lines := results(out)
+	err := run.Cmd{
+		Dir: dir, Env: append(Eager(), env...), Log: io.MultiWriter(log, lines), Name: "go",
+		Args: append([]string{"test", "-tags", tags}, args...),
+	}.Run(ctx)
+	lines.Flush()
+	return err
+}
+
+// results passes on the lines that match resultLine.
+func results(out io.Writer) *run.Lines {
+	return &run.Lines{Each: func(line string) {
+		if resultLine.MatchString(line) {
+			fmt.Fprintln(out, line) // the log has it too
+		}
+	}}
+}
+
+// WriteOverlay writes to dir what the go command's flag -overlay takes: it reads the
+// values of replace where it looks for the keys. It returns the path of the file.
+func WriteOverlay(dir string, replace map[string]string) (string, error) {
+	content, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "overlay.json")
+	return path, os.WriteFile(path, content, 0o644)
+}

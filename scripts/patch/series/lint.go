@@ -1,0 +1,261 @@
+package series
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"capacityv2.internal/scripts/ground/run"
+)
+
+// trailers are the required ones, each with the form that is accepted.
+var trailers = []struct{ name, form, example string }{
+	{"KEP", `^\d+$`, "KEP: 5925"},
+	{"Class", `^(feature|generated|fix|perf|test)$`, "Class: feature (or generated, fix, perf, test)"},
+	{"Upstream", `^(https://\S+|not-forwarded: .+)$`, "Upstream: https://github.com/kubernetes/kubernetes/pull/N, or Upstream: not-forwarded: reason"},
+	{"Drop-When", `.{10,}`, "Drop-When: the base contains a gate named CSIStorageCapacityV2"},
+	{"Proven-By", `^(\./)?[\w./-]+:[\w/]+$|^codegen-drift$`, "Proven-By: pkg/apis/storage/validation:TestValidateCSIStorageCapacity, or codegen-drift"},
+}
+
+var (
+	fileName = regexp.MustCompile(`^\d{4}-[A-Za-z0-9._-]+\.patch$`)
+	// generatorCommand is one of upstream's scripts, or what it runs.
+	generatorCommand = regexp.MustCompile(`hack/[\w-]+\.sh|go (run|test) |make `)
+	sentences        = regexp.MustCompile(`[.!?](\s|$)`)
+)
+
+// Rules say what patches may hold.
+type Rules struct {
+	// Generated reports whether a file is written by a generator.
+	Generated func(path string) bool
+	// MixGenerated allows such files in any patch.
+	MixGenerated bool
+}
+
+// Lint checks the series in dir without a source tree. All findings are joined.
+func Lint(dir string, rules Rules) error {
+	names, err := List(dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	if err := listedIsPresent(dir, names); err != nil {
+		errs = append(errs, err)
+	}
+	lock, err := ReadLock(dir)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	var patches []Patch
+	for _, n := range names {
+		b, err := os.ReadFile(filepath.Join(dir, n))
+		if err != nil {
+			continue // reported by listedIsPresent
+		}
+		if err := lock.checkSum(Patch{Name: n, Bytes: b}); err != nil {
+			errs = append(errs, err)
+			continue // its content is not to be trusted
+		}
+		p, err := Parse(n, b)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		patches = append(patches, p)
+		errs = append(errs, lintPatch(p, rules)...)
+		if first := patches[0].Author; p.Author != first {
+			errs = append(errs, run.Refuse(run.Refusal{
+				Found:    fmt.Sprintf("%s: its author is %s", p.Name, p.Author),
+				Expected: first + ", as of the first patch",
+				Run:      fmt.Sprintf("git commit --amend --author=%q --no-edit in the tree, then make export", first),
+			}))
+		}
+	}
+	if len(errs) == 0 {
+		errs = append(errs, CheckSums(patches, lock))
+	}
+	return errors.Join(errs...)
+}
+
+// listedIsPresent wants each patch file listed once, and each name a file.
+func listedIsPresent(dir string, names []string) error {
+	var errs []error
+	list := filepath.Join(dir, ListName)
+	seen := map[string]bool{}
+	for i, n := range names {
+		if seen[n] {
+			errs = append(errs, run.Refuse(run.Refusal{
+				Found:    "duplicate in " + list + ": " + n,
+				Expected: "every patch once",
+				Run:      "git checkout -- " + list + ", or remove one of the lines",
+			}))
+		}
+		seen[n] = true
+		if !fileName.MatchString(n) {
+			errs = append(errs, run.Refuse(run.Refusal{
+				Found:    fmt.Sprintf("%s: %q is no name of a patch", list, n),
+				Expected: "NNNN-subject.patch",
+				Run:      "make export",
+			}))
+		} else if want := fmt.Sprintf("%04d-", i+1); len(errs) == 0 && !strings.HasPrefix(n, want) {
+			errs = append(errs, run.Refuse(run.Refusal{
+				Found:    fmt.Sprintf("%s: %s is patch %d", list, n, i+1),
+				Expected: "a name that starts with " + want,
+				Run:      "make export",
+			}))
+		}
+		if _, err := os.Stat(filepath.Join(dir, n)); err != nil {
+			errs = append(errs, run.Refuse(run.Refusal{
+				Found:    "missing patch " + n,
+				Expected: "every name in " + list + " present",
+				Run:      "git checkout -- " + filepath.Join(dir, n),
+			}))
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.patch"))
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if n := filepath.Base(f); !seen[n] {
+			errs = append(errs, notListed(dir, n))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// notListed refuses a patch file that export would remove.
+func notListed(dir, name string) error {
+	path := filepath.Join(dir, name)
+	return run.Refuse(run.Refusal{
+		Found:    path + " is not listed",
+		Expected: "its name in " + filepath.Join(dir, ListName),
+		Run:      "git am --3way " + path + " in the tree, unless it may go; then remove it, and make export",
+	})
+}
+
+func lintPatch(p Patch, rules Rules) []error {
+	var errs []error
+	bad := func(expected, format string, args ...any) {
+		errs = append(errs, run.Refuse(run.Refusal{
+			Found:    p.Name + ": " + fmt.Sprintf(format, args...),
+			Expected: expected,
+			Run:      "amend the commit in the tree, then make export",
+		}))
+	}
+	for _, t := range trailers {
+		v := p.Trailers[t.name]
+		if len(v) != 1 || !regexp.MustCompile(t.form).MatchString(v[0]) {
+			bad(t.example, "trailer %s is %q", t.name, v)
+		}
+	}
+	for name := range p.Trailers {
+		if !slices.ContainsFunc(trailers, func(t struct{ name, form, example string }) bool { return t.name == name }) && name != "Signed-off-by" {
+			bad("KEP, Class, Upstream, Drop-When, Proven-By", "unknown trailer %s", name)
+		}
+	}
+	if n := len(sentences.FindAllString(p.Body, -1)); n < 2 || n > 10 {
+		bad("a body of two to ten sentences that says why", "the body has %d sentences", n)
+	}
+	if p.Class() == "generated" && !generatorCommand.MatchString(p.Body) {
+		bad("the command that made it, such as hack/update-codegen.sh", "the body names no generator")
+	}
+	if len(p.Subject) > 80 {
+		bad("at most 80 characters", "the subject has %d", len(p.Subject))
+	}
+	for _, f := range p.Files {
+		lintFile(f, p.Class(), rules, bad)
+	}
+	return errs
+}
+
+// neverTouched are files that a git checkout and the published modules have in
+// different forms, or that belong to upstream's dependency tooling.
+func neverTouched(path string) bool {
+	name := filepath.Base(path)
+	return strings.HasPrefix(path, "vendor/") || name == "go.mod" || name == "go.sum" || name == "go.work" || name == "go.work.sum"
+}
+
+func lintFile(f *gitdiff.File, class string, rules Rules, bad func(expected, format string, args ...any)) {
+	path := f.NewName
+	if f.IsDelete {
+		path = f.OldName
+	}
+	const gitlink = 0o160000
+	switch {
+	case neverTouched(path):
+		bad("no change of vendor/, go.mod, go.sum or go.work", "it touches %s", path)
+	case f.OldMode&0o170000 == gitlink || f.NewMode&0o170000 == gitlink:
+		bad("no gitlinks", "%s is a gitlink", path)
+	case f.OldMode != 0 && f.NewMode != 0 && f.OldMode != f.NewMode:
+		bad("no mode flips", "the mode of %s changes from %o to %o", path, f.OldMode, f.NewMode)
+	case f.IsBinary && !strings.Contains(path, "testdata/"):
+		bad("binary files only below testdata", "%s is binary", path)
+	}
+	isGenerated := rules.Generated(path) || generatedContent(f)
+	switch {
+	case isGenerated && class != "generated" && !rules.MixGenerated:
+		bad("generated files only in patches of Class: generated", "it edits the generated file %s", path)
+	case !isGenerated && class == "generated":
+		bad("only generated files in a patch of Class: generated", "it edits %s", path)
+	}
+	if isGenerated {
+		return // the generators' white space is theirs
+	}
+	for _, frag := range f.TextFragments {
+		n := frag.NewPosition
+		for _, line := range frag.Lines {
+			if line.Op == gitdiff.OpAdd {
+				if why := whitespace(line.Line, path); why != "" {
+					bad("no whitespace errors", "%s:%d has %s", path, n, why)
+				}
+			}
+			if line.Op != gitdiff.OpDelete {
+				n++
+			}
+		}
+	}
+}
+
+// whitespace returns the error of an added line, or "".
+func whitespace(line, path string) string {
+	line = strings.TrimSuffix(line, "\n")
+	switch {
+	case strings.HasSuffix(line, "\r"):
+		return "a carriage return"
+	case strings.TrimRight(line, " \t") != line:
+		return "trailing blanks"
+	case strings.HasSuffix(path, ".go") && strings.HasPrefix(line, " ") && strings.Contains(line[:len(line)-len(strings.TrimLeft(line, " \t"))], " \t"):
+		return "a blank before a tab"
+	}
+	for _, m := range []string{"<<<<<<< ", ">>>>>>> "} {
+		if strings.HasPrefix(line, m) {
+			return "a conflict marker"
+		}
+	}
+	return ""
+}
+
+// Go's convention (https://go.dev/s/generatedcode), before the package clause: generators hold the line as text.
+var generatedHeader = regexp.MustCompile(`(?m)^(// Code generated .* DO NOT EDIT\.\r?$|package )`)
+
+// generatedContent looks for the generators' header among the lines at hand. It serves for files that no rule knows, as
+// of a later release.
+func generatedContent(f *gitdiff.File) bool {
+	if !strings.HasSuffix(f.NewName, ".go") || len(f.TextFragments) == 0 || f.TextFragments[0].NewPosition != 1 {
+		return false
+	}
+	var head strings.Builder
+	for _, line := range f.TextFragments[0].Lines {
+		if line.Op != gitdiff.OpDelete {
+			head.WriteString(line.Line)
+		}
+	}
+	return strings.HasPrefix(generatedHeader.FindString(head.String()), "//")
+}

@@ -1,0 +1,188 @@
+// Package series is the patch series: patch files and their order on disk, and
+// commits on the base in the tree.
+package series
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"capacityv2.internal/scripts/ground/gitrepo"
+	"capacityv2.internal/scripts/ground/run"
+)
+
+// ListName is the file with the names of the patches, one a line, in order.
+const ListName = "series"
+
+// Patch is one patch file.
+type Patch struct {
+	Name     string // file name
+	Bytes    []byte
+	Author   string // name and address, "" if there is none
+	Subject  string
+	Body     string // without the trailers
+	Trailers map[string][]string
+	Files    []*gitdiff.File
+}
+
+// SHA256 returns the hash of the patch file, in hex.
+func (p Patch) SHA256() string {
+	h := sha256.Sum256(p.Bytes)
+	return hex.EncodeToString(h[:])
+}
+
+// Class returns the patch's Class trailer: feature, generated, fix, perf or test.
+func (p Patch) Class() string {
+	if classes := p.Trailers["Class"]; len(classes) > 0 {
+		return classes[0]
+	}
+	return ""
+}
+
+// ProvenBy returns the package and the test that the patch names, "" where generated code is
+// compared instead.
+func (p Patch) ProvenBy() (pkg, test string) {
+	pkg, test, named := strings.Cut(strings.Join(p.Trailers["Proven-By"], ""), ":")
+	if !named {
+		return "", ""
+	}
+	return strings.TrimPrefix(pkg, "./"), test
+}
+
+// Paths returns every path that the patch touches, once.
+func (p Patch) Paths() []string {
+	return Paths([]Patch{p})
+}
+
+// List reads the order list in dir: one name a line, # starts a comment.
+func List(dir string) ([]string, error) {
+	path := filepath.Join(dir, ListName)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, run.Refuse(run.Refusal{
+			Found:    "no " + path,
+			Expected: "the ordered list of the patches",
+			Run:      "git checkout -- " + path,
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for line := range strings.Lines(string(b)) {
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line != "" {
+			names = append(names, line)
+		}
+	}
+	return names, nil
+}
+
+// Read reads the listed patches of dir.
+func Read(dir string) ([]Patch, error) {
+	names, err := List(dir)
+	if err != nil {
+		return nil, err
+	}
+	var patches []Patch
+	for _, n := range names {
+		b, err := os.ReadFile(filepath.Join(dir, n))
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, run.Refuse(run.Refusal{
+				Found:    "missing patch " + n,
+				Expected: "every name in " + filepath.Join(dir, ListName) + " present",
+				Run:      "git checkout -- " + filepath.Join(dir, n),
+			})
+		}
+		if err != nil {
+			return nil, err
+		}
+		p, err := Parse(n, b)
+		if err != nil {
+			return nil, err
+		}
+		patches = append(patches, p)
+	}
+	return patches, nil
+}
+
+// Parse parses one patch file in git's mail format.
+func Parse(name string, b []byte) (Patch, error) {
+	malformed := func(why string) error {
+		return run.Refuse(run.Refusal{
+			Found:    "malformed patch " + name + ": " + why,
+			Expected: "the output of git format-patch",
+			Run:      "git checkout -- patches; or, if the tree exports it, git rebase -i there to mend the commit",
+		})
+	}
+	files, preamble, err := gitdiff.Parse(bytes.NewReader(b))
+	if err != nil {
+		return Patch{}, malformed(err.Error())
+	}
+	if len(files) == 0 {
+		return Patch{}, malformed("it changes no file")
+	}
+	header, err := gitdiff.ParsePatchHeader(preamble)
+	switch {
+	case err != nil:
+		return Patch{}, malformed(err.Error())
+	case header.Title == "":
+		return Patch{}, malformed("no subject")
+	}
+	p := Patch{Name: name, Bytes: b, Files: files, Subject: header.Title}
+	if header.Author != nil {
+		p.Author = header.Author.String()
+	}
+	p.Body, p.Trailers, err = splitTrailers(header.Title, header.Body)
+	return p, err
+}
+
+// splitTrailers returns a commit's message without its trailers, and these, as git
+// understands them.
+func splitTrailers(subject, body string) (string, map[string][]string, error) {
+	message := subject + "\n\n" + strings.TrimSpace(body) + "\n"
+	out, err := gitrepo.Filter(context.Background(), message, "interpret-trailers", "--parse", "--no-divider")
+	if err != nil {
+		return "", nil, err
+	}
+	trailers := map[string][]string{}
+	for line := range strings.Lines(out) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		trailers[key] = append(trailers[key], value)
+	}
+	body = strings.TrimSpace(body)
+	if len(trailers) > 0 {
+		body = strings.TrimSpace(body[:strings.LastIndex("\n\n"+body, "\n\n")])
+	}
+	return body, trailers, nil
+}
+
+// Paths returns every path that the patches touch, once, in order of first touch.
+func Paths(patches []Patch) []string {
+	var all []string
+	seen := map[string]bool{"": true}
+	for _, p := range patches {
+		for _, f := range p.Files {
+			for _, name := range []string{f.OldName, f.NewName} {
+				if !seen[name] {
+					seen[name] = true
+					all = append(all, name)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// listBytes is the content of the order list.
+func listBytes(names []string) []byte {
+	return fmt.Appendf(nil, "# The order of the patches. Written by make export.\n%s\n", strings.Join(names, "\n"))
+}

@@ -1,0 +1,425 @@
+package series
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"capacityv2.internal/scripts/ground/gitrepo"
+	"capacityv2.internal/scripts/ground/run"
+	"capacityv2.internal/scripts/patch/base"
+)
+
+func TestApplyGivesTheSameCommits(t *testing.T) {
+	repo, dir := exported(t)
+	want := head(t, repo)
+	reset(t, repo)
+	if err := apply(t, repo, dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := head(t, repo); got != want {
+		t.Errorf("HEAD after apply is %s, want the exported %s", got, want)
+	}
+	if err := Lint(dir, rules); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestParseOutsideOfRepositories reads trailers where a repository has other ones.
+func TestParseOutsideOfRepositories(t *testing.T) {
+	repo, dir := exported(t)
+	git(t, repo, "config", "--local", "trailer.separators", "%")
+	t.Chdir(repo.Dir)
+	patches, err := Read(dir)
+	if err != nil || patches[0].Class() != "feature" {
+		t.Errorf("class %q, want feature; %v", patches[0].Class(), err)
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	repo, dir := exported(t)
+	again := filepath.Join(t.TempDir(), "again")
+	roundTrip := func() error {
+		return step(t, func(ctx context.Context, s *run.Step) error { return RoundTrip(ctx, repo, dir, again, s) })
+	}
+	if err := roundTrip(); err != nil {
+		t.Error(err)
+	}
+	const second = "0002-b-add-a-function.patch"
+	damage(t, dir, second, "1 file changed", "1  file changed") // what git am does not read
+	relock(t, dir)
+	wantRefusal(t, roundTrip(), "differs in "+second)
+}
+
+func TestExportLeavesUnchangedPatchesAlone(t *testing.T) {
+	repo, dir := exported(t)
+	names, err := List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := time.Unix(1, 0)
+	first := filepath.Join(dir, names[0])
+	if err := os.Chtimes(first, old, old); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, repo, message("b: add another function", "feature"), map[string]string{"pkg/b/c.go": "package b\n"})
+	changed, err := Export(context.Background(), repo, dir, version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"0003-b-add-another-function.patch", ListName, LockName}; !slices.Equal(changed, want) {
+		t.Errorf("changed %q, want %q", changed, want)
+	}
+	fi, err := os.Stat(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !fi.ModTime().Equal(old) {
+		t.Error("an unchanged patch file was written again")
+	}
+}
+
+func TestExportRemovesPatchesOfDroppedCommits(t *testing.T) {
+	repo, dir := exported(t)
+	git(t, repo, "rebase", "--quiet", "--onto", "HEAD~2", "HEAD~1")
+	changed, err := Export(context.Background(), repo, dir, version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(changed, "0001-a-change-the-middle.patch (removed)") {
+		t.Errorf("changed %q, want the first patch removed", changed)
+	}
+	if err := Lint(dir, rules); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestExportDropsPatchesThatAreNotListed(t *testing.T) {
+	repo, dir := exported(t)
+	git(t, repo, "reset", "--quiet", "--hard", "HEAD~1")
+	names, err := List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, ListName, names[0]+"\n")
+	changed, err := Export(context.Background(), repo, dir, version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(changed, names[1]+" (removed)") {
+		t.Errorf("changed %q, want the last patch removed", changed)
+	}
+	if err := Lint(dir, rules); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestExportRefuses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		prepare func(t *testing.T, tree string, git func(...string))
+		want    string
+	}{
+		"an empty range":       {func(t *testing.T, _ string, git func(...string)) { git("reset", "--quiet", "--hard", base.Ref) }, "half-applied range"},
+		"a half-applied range": {func(t *testing.T, _ string, git func(...string)) { git("reset", "--quiet", "--hard", "HEAD~1") }, "half-applied range"},
+		"a half-applied range of other commits": {func(t *testing.T, _ string, git func(...string)) {
+			git("reset", "--quiet", "--hard", "HEAD~1")
+			git("commit", "--quiet", "--amend", "--no-edit", "--date=2027-01-01T00:00:00Z")
+		}, "half-applied range"},
+		"a dirty tree": {func(t *testing.T, tree string, _ func(...string)) { write(t, tree, "new.go", "package x\n") }, "dirty tree"},
+		"merge commits": {func(t *testing.T, _ string, git func(...string)) {
+			git("checkout", "--quiet", "-b", "side", base.Ref)
+			git("commit", "--quiet", "--allow-empty", "-m", "side")
+			git("checkout", "--quiet", "-")
+			git("merge", "--quiet", "--no-ff", "-m", "merge", "side")
+		}, "merge commits"},
+		"commits that are not on the base": {func(t *testing.T, _ string, git func(...string)) {
+			git("checkout", "--quiet", "--orphan", "other")
+			git("commit", "--quiet", "-m", "other")
+		}, "is not on the base"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			repo, dir := exported(t)
+			before := snapshot(t, dir)
+			tc.prepare(t, repo.Dir, func(args ...string) { git(t, repo, args...) })
+			_, err := Export(context.Background(), repo, dir, version)
+			wantRefusal(t, err, tc.want)
+			if after := snapshot(t, dir); after != before {
+				t.Error("the patch files changed")
+			}
+		})
+	}
+}
+
+func TestFormatRefusesAnEmptyRange(t *testing.T) {
+	repo := newTree(t, map[string]string{"a": "a\n"})
+	_, err := Export(context.Background(), repo, t.TempDir(), version)
+	wantRefusal(t, err, "empty range", "make apply")
+}
+
+func TestApplyRefuses(t *testing.T) {
+	t.Run("a dirty tree", func(t *testing.T) {
+		repo, dir := exported(t)
+		write(t, repo.Dir, "pkg/a/a.go", "package a // mine\n")
+		wantRefusal(t, apply(t, repo, dir), "dirty tree", "pkg/a/a.go")
+		if b, _ := os.ReadFile(filepath.Join(repo.Dir, "pkg/a/a.go")); string(b) != "package a // mine\n" {
+			t.Error("the change was overwritten")
+		}
+	})
+	t.Run("commits that are not exported", func(t *testing.T) {
+		repo, dir := exported(t)
+		commit(t, repo, "mine", map[string]string{"pkg/b/mine.go": "package b\n"})
+		mine := head(t, repo)
+		wantRefusal(t, apply(t, repo, dir), "1 commits", "not exported", "make export")
+		if head(t, repo) != mine {
+			t.Error("the commit was dropped")
+		}
+	})
+	t.Run("another base", func(t *testing.T) {
+		_, dir := exported(t)
+		other := newTree(t, map[string]string{"pkg/a/a.go": "package a\n"})
+		wantRefusal(t, apply(t, other, dir), "base tree is")
+	})
+	t.Run("a patch that does not apply", func(t *testing.T) {
+		repo, dir := exported(t)
+		names, err := List(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		damage(t, dir, names[0], "-// one line 20", "-// one line 2x")
+		relock(t, dir)
+		reset(t, repo)
+		err = apply(t, repo, dir)
+		wantRefusal(t, err, names[0]+" does not apply (0 before it do)", "pkg/a/a.go:", "// one line 20")
+		baseRev, _ := repo.Rev(context.Background(), base.Ref)
+		if head(t, repo) != baseRev || repo.Applying() {
+			t.Error("the tree is not back at the base")
+		}
+	})
+}
+
+// snapshot is the content of all files in dir.
+func snapshot(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, e := range entries {
+		content, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString(e.Name() + "\n" + string(content))
+	}
+	return b.String()
+}
+
+// damage replaces text in a patch file, which has to hold it.
+func damage(t *testing.T, dir, name, from, to string) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(b), from, to, 1)
+	if changed == string(b) {
+		t.Fatalf("%s does not hold %q:\n%s", name, from, b)
+	}
+	if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// relock writes the patches' sums to the lock, as somebody would who wants to
+// get past them.
+func relock(t *testing.T, dir string) {
+	t.Helper()
+	l, err := ReadLock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patches, err := Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Patches = nil
+	for _, p := range patches {
+		l.Patches = append(l.Patches, LockedPatch{p.Name, p.SHA256()})
+	}
+	b, err := l.bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, LockName), b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whoever exports has a name and a clock of their own; the lock must not.
+func TestExportLocksWhatEverybodyGets(t *testing.T) {
+	repo, dir := exported(t)
+	ctx := context.Background()
+	if err := repo.GitAt(ctx, "2027-01-01T00:00:00Z", "-c", "user.name=x", "commit", "--quiet", "--amend", "--no-edit"); err != nil {
+		t.Fatal(err)
+	}
+	mine := head(t, repo)
+	changed, err := Export(ctx, repo, dir, version)
+	if err != nil || len(changed) != 0 {
+		t.Fatalf("changed %q, error %v; want neither", changed, err)
+	}
+	exportedHead := head(t, repo)
+	if exportedHead == mine {
+		t.Error("HEAD still is the exporter's commit")
+	}
+	lock, err := ReadLock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reset(t, repo)
+	if err := apply(t, repo, dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := head(t, repo); got != lock.AppliedCommit || got != exportedHead {
+		t.Errorf("applied commit %s, lock %s, HEAD after the export %s: want one", got, lock.AppliedCommit, exportedHead)
+	}
+}
+
+// TestExportKeepsTheBranch looks before each call of git: after a kill, the branch has what it has there.
+func TestExportKeepsTheBranch(t *testing.T) {
+	repo, dir := exported(t)
+	commit(t, repo, message("c: new", "feature"), map[string]string{"pkg/c/c.go": "package c\n"})
+	want, err := repo.Tree(t.Context(), "HEAD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet, trees := repo, map[string]int{}
+	repo.Log = writer(func(string) {
+		tree, _ := quiet.Tree(context.Background(), base.Branch)
+		trees[tree]++
+	})
+	if _, err := Export(t.Context(), repo, dir, version); err != nil {
+		t.Fatal(err)
+	}
+	if trees[want] == 0 || len(trees) != 1 {
+		t.Errorf("the branch had the trees %v, want %s alone", trees, want)
+	}
+	if err := EnsureRemovable(t.Context(), quiet); err != nil {
+		t.Error(err)
+	}
+	if beside, _ := filepath.Glob(repo.Dir + "-*"); len(beside) != 0 {
+		t.Errorf("left behind: %q", beside)
+	}
+	repo.Log = writer(func(text string) {
+		if strings.Contains(text, "worktree add") {
+			t.Error("what is exported is applied again")
+		}
+	})
+	if _, err := Export(t.Context(), repo, dir, version); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestExportBesideACommit has a commit from another terminal before a call of git.
+func TestExportBesideACommit(t *testing.T) {
+	for name, after := range map[string]int{"before HEAD moves": 0, "before it is remembered": 1} {
+		t.Run(name, func(t *testing.T) {
+			repo, dir := exported(t)
+			commit(t, repo, message("c: new", "feature"), map[string]string{"pkg/c/c.go": "package c\n"})
+			quiet, calls, mine := repo, -1, ""
+			repo.Log = writer(func(text string) {
+				if calls >= 0 || strings.Contains(text, "update-ref HEAD ") {
+					calls++
+				}
+				if calls == after && mine == "" {
+					commit(t, quiet, message("d: mine", "feature"), map[string]string{"pkg/d/d.go": "package d\n"})
+					mine = head(t, quiet)
+				}
+			})
+			_, err := Export(t.Context(), repo, dir, version)
+			if failed := err != nil; failed != (after == 0) || mine == "" || head(t, quiet) != mine {
+				t.Errorf("error %v; HEAD is %s, want the commit %q", err, head(t, quiet), mine)
+			}
+			if quiet.Git(t.Context(), "merge-base", "--is-ancestor", mine, base.ExportedRef) == nil {
+				t.Error("the commit passes for exported")
+			}
+		})
+	}
+}
+
+// A message that does not survive the mail format is refused, and its commit kept.
+func TestExportKeepsCommitsOnFailure(t *testing.T) {
+	repo, dir := exported(t)
+	msg := message("c: cut short", "feature")
+	commit(t, repo, strings.Replace(msg, "Say in", "\n---\nSay in", 1), map[string]string{"pkg/c/c.go": "package c\n"})
+	before := head(t, repo)
+	_, err := Export(context.Background(), repo, dir, version)
+	wantRefusal(t, err, "odd commit messages")
+	if got := head(t, repo); got != before {
+		t.Errorf("HEAD is %s, want %s", got, before)
+	}
+}
+
+// Work trees share refs: what is done in one says nothing about the commits of another.
+func TestAmInAnotherWorkTree(t *testing.T) {
+	repo, dir := exported(t)
+	ctx := context.Background()
+	names, err := List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damage(t, dir, names[1], " package b", " package x")
+	patches, err := Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := gitrepo.Open(filepath.Join(t.TempDir(), "again"), nil)
+	if err := base.AddWorktree(ctx, repo, again.Dir, base.Ref); err != nil {
+		t.Fatal(err)
+	}
+	wantRefusal(t, Am(ctx, again, dir, patches), names[1]+" does not apply")
+	if err := EnsureSafe(ctx, repo); err != nil {
+		t.Errorf("after an am that failed elsewhere: %v", err)
+	}
+}
+
+// TestInterrupt ends an apply while git am has stopped in the second patch.
+func TestInterrupt(t *testing.T) {
+	repo, dir := exported(t)
+	names, err := List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reset(t, repo)
+	damage(t, dir, names[1], " package b", " package x")
+	relock(t, dir)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	repo.Log = writer(func(text string) {
+		if strings.Contains(text, "patch failed") {
+			cancel()
+		}
+	})
+	err = run.NewReporter(&strings.Builder{}, "test", t.TempDir()).Run(ctx, run.Task{Name: "apply", Do: func(ctx context.Context, s *run.Step) error { return Apply(ctx, repo, dir, s) }})
+	if err == nil || ctx.Err() == nil || run.IsRefusal(err) {
+		t.Fatalf("error %v, context %v: want what git am says, after an interrupt", err, ctx.Err())
+	}
+	repo.Log = nil
+	if err := EnsureSafe(context.Background(), repo); err != nil {
+		t.Errorf("after the interrupt: %v", err)
+	}
+	baseRev, _ := repo.Rev(context.Background(), base.Ref)
+	if head(t, repo) != baseRev {
+		t.Error("the tree is not back at the base")
+	}
+}
+
+// writer calls a function with what is written.
+type writer func(string)
+
+func (w writer) Write(p []byte) (int, error) { w(string(p)); return len(p), nil }
