@@ -11,10 +11,10 @@ import (
 	"capacityv2.internal/scripts/ground/toolchain"
 )
 
-// TestArchitecture checks that docs/architecture.md has a paragraph for each folder
+// TestArchitecture checks that docs/explanation/how-it-works.md has a paragraph for each folder
 // of the tooling, and for no other.
 func TestArchitecture(t *testing.T) {
-	page, err := os.ReadFile("../docs/architecture.md")
+	page, err := os.ReadFile("../docs/explanation/how-it-works.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,10 +58,10 @@ func TestGoVersion(t *testing.T) {
 	}
 }
 
-// TestComplaints checks that the tests that docs/complaints.md names are there and fail without the
+// TestComplaints checks that the tests that docs/explanation/complaints.md names are there and fail without the
 // series, and that it has all specs that were written for it.
 func TestComplaints(t *testing.T) {
-	page, err := os.ReadFile("../docs/complaints.md")
+	page, err := os.ReadFile("../docs/explanation/complaints.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,10 +59,10 @@ func longTests(ws workspace.Workspace) ([]run.Task, error) {
 	return tasks, nil
 }
 
-// skewPage is the test that docs/skew.md has all combinations.
+// skewPage is the test that docs/reference/skew.md has all combinations.
 const skewPage = "^TestPage$"
 
-// skew runs all combinations of programs with and without the series, and writes the tables of docs/skew.md.
+// skew runs all combinations of programs with and without the series, and writes the tables of docs/reference/skew.md.
 func skew(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 	report := filepath.Join(filepath.Dir(s.LogPath), "skew.md")
 	if err := os.RemoveAll(report); err != nil {
@@ -75,7 +75,7 @@ func skew(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 	if err != nil {
 		return err
 	}
-	if err := files.UpdateSection(filepath.Join(ws.Root, "docs", "skew.md"), "make test LONG=1", string(tables)); err != nil {
+	if err := files.UpdateSection(filepath.Join(ws.Root, "docs", "reference", "skew.md"), "make test LONG=1", string(tables)); err != nil {
 		return err
 	}
 	return integration(ctx, ws, s, nil, "-count=1", "./skew", "-run", skewPage)

@@ -65,8 +65,8 @@ func tests(ws workspace.Workspace) []run.Task {
 			if err := overrides.Prove(ctx, filepath.Join(ws.Root, "staging-overrides", "example"), ws.Overrides(), s); err != nil {
 				return err
 			}
-			s.Sayf("with what docs/driver-authors.md says")
-			return overrides.FollowGuide(ctx, filepath.Join(ws.Root, "docs", "driver-authors.md"), ws.Root, guide(ws), s)
+			s.Sayf("with what docs/tutorials/first-driver.md says")
+			return overrides.FollowGuide(ctx, filepath.Join(ws.Root, "docs", "tutorials", "first-driver.md"), ws.Root, guide(ws), s)
 		}},
 		// Those of test-e2e that need no cluster. It names those that are skipped: csi-sanity is, without root.
 		{Name: "tests of the reference driver, and csi-sanity", Do: func(ctx context.Context, s *run.Step) error {

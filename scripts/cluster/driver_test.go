@@ -127,7 +127,7 @@ if [ "$1" = apply ]; then cat >"$0.applied"; echo DaemonSet/x y; fi
 // capacity. It gets one only where its cache may be too old.
 func TestProvisionerPermissions(t *testing.T) {
 	docs := regexp.MustCompile("(?m)^(?:---|```.*)$")
-	for _, path := range []string{"../../test-e2e/driver/deploy/rbac.yaml", "../../docs/driver-authors.md"} {
+	for _, path := range []string{"../../test-e2e/driver/deploy/rbac.yaml", "../../docs/tutorials/first-driver.md"} {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

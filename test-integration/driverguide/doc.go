@@ -1,7 +1,7 @@
-// Package driverguide runs what docs/driver-authors.md tells authors of CSI drivers to
+// Package driverguide runs what docs/tutorials/first-driver.md tells authors of CSI drivers to
 // write, beside the real external-provisioner, on a control plane without kubelets. It also
-// asks the metrics of both what docs/monitoring asks, and tries what docs/operations.md and
-// docs/volume-rebuilding.md say.
+// asks the metrics of both what docs/monitoring asks, and tries what docs/how-to/install.md and
+// docs/how-to/drain.md say.
 //
 // Environment, which make test sets:
 //

@@ -11,7 +11,7 @@ import (
 	"capacityv2.internal/test-integration/clustertest"
 )
 
-// TestIsItOn does what docs/operations.md tells operators to do, to see whether the gate is on.
+// TestIsItOn does what docs/how-to/install.md tells operators to do, to see whether the gate is on.
 func TestIsItOn(t *testing.T) {
 	c := startTooLarge(t, clustertest.Options{})
 	c.ExpectNoRoom("too-large", 1)

@@ -30,7 +30,7 @@ const (
 	disks = "topology.zoned.example.com/disks"
 )
 
-// TestTurningItOff names the nodes of released volumes with the script of docs/volume-rebuilding.md.
+// TestTurningItOff names the nodes of released volumes with the script of docs/how-to/drain.md.
 func TestTurningItOff(t *testing.T) {
 	c := clustertest.StartWith(ktesting.Init(t), clustertest.Options{
 		NoScheduler: true,
@@ -157,11 +157,11 @@ var script = regexp.MustCompile("(?ms)^## Turning it off$.*?^ *```sh\n(.*?)^ *``
 // nameNodes runs the script of the page, and returns what it says.
 func nameNodes(c *clustertest.Cluster) string {
 	c.Helper()
-	page, err := os.ReadFile("../../docs/volume-rebuilding.md")
+	page, err := os.ReadFile("../../docs/how-to/drain.md")
 	c.ExpectNoError(err)
 	block := script.FindSubmatch(page)
 	if block == nil {
-		c.Fatal("docs/volume-rebuilding.md has no commands under \"Turning it off\"")
+		c.Fatal("docs/how-to/drain.md has no commands under \"Turning it off\"")
 	}
 	components, err := filepath.Abs(variable(c.TContext.TContext, "COMPONENTS"))
 	c.ExpectNoError(err)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// What rebuilds volumes was written from docs/volume-rebuilding-contract.md alone, and keeps
+// What rebuilds volumes was written from docs/reference/rebuilding-contract.md alone, and keeps
 // nothing in memory: what it has to know later is on the PersistentVolume, or on the disks.
 //
 // There is no kubelet in these tests. A node asks for a volume when there is a

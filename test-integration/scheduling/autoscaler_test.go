@@ -15,7 +15,7 @@ import (
 	"capacityv2.internal/test-integration/clustertest"
 )
 
-// TestAutoscalerGuide: the object of docs/autoscalers.md is one that the API server takes, and gives the
+// TestAutoscalerGuide: the object of docs/how-to/autoscalers.md is one that the API server takes, and gives the
 // nodes that it is for room for two volumes of 100Gi, but not for one that is larger.
 func TestAutoscalerGuide(t *testing.T) {
 	clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
@@ -35,16 +35,16 @@ func TestAutoscalerGuide(t *testing.T) {
 	})
 }
 
-// guideObject returns the object of docs/autoscalers.md.
+// guideObject returns the object of docs/how-to/autoscalers.md.
 func guideObject(t *testing.T) *storagev1.CSIStorageCapacity {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/autoscalers.md")
+	page, err := os.ReadFile("../../docs/how-to/autoscalers.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1)
 	if len(blocks) != 1 {
-		t.Fatalf("docs/autoscalers.md has %d blocks of YAML, want 1", len(blocks))
+		t.Fatalf("docs/how-to/autoscalers.md has %d blocks of YAML, want 1", len(blocks))
 	}
 	object := &storagev1.CSIStorageCapacity{}
 	if err := yaml.UnmarshalStrict(blocks[0][1], object); err != nil {

@@ -289,7 +289,7 @@ func (w *world) isOn(ctx context.Context, pod, want string) error {
 }
 
 // release unsets the node affinity of the volume of a claim, and says that the home node has the
-// data, as docs/volume-rebuilding-contract.md has it. Without MutablePVNodeAffinity, the API server
+// data, as docs/reference/rebuilding-contract.md has it. Without MutablePVNodeAffinity, the API server
 // refuses that.
 func (w *world) release(claim string, isReleased bool) {
 	w.users.Helper()

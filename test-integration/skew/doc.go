@@ -3,11 +3,11 @@
 // each kind in each place, and a CSI driver whose pools it knows. There are no kubelets: a pod runs
 // when it has its node and its volumes exist.
 //
-// What has to come out is in expect_test.go. It follows from docs/operations.md and from what
+// What has to come out is in expect_test.go. It follows from docs/how-to/install.md and from what
 // upstream does, and what does come out is compared with it.
 //
 // go test runs a few combinations. make nightly ONLY=skew runs all of them, and writes what has come
-// out to docs/skew.md. Environment:
+// out to docs/reference/skew.md. Environment:
 //
 //   - COMPONENTS, STOCK_COMPONENTS: folders of the programs with and without the series
 package skew

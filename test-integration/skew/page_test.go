@@ -9,12 +9,12 @@ import (
 
 // page is written by make test LONG=1, between these lines.
 const (
-	page  = "../../docs/skew.md"
+	page  = "../../docs/reference/skew.md"
 	begin = "<!-- begin: written by make test LONG=1 -->\n"
 	end   = "<!-- end -->\n"
 )
 
-// TestPage checks that docs/skew.md has each combination and each step once, with what has to come out of it. It
+// TestPage checks that docs/reference/skew.md has each combination and each step once, with what has to come out of it. It
 // starts nothing.
 func TestPage(t *testing.T) {
 	content, err := os.ReadFile(page)

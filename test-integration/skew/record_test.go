@@ -52,7 +52,7 @@ func (o outcome) row() string {
 	return fmt.Sprintf(" %s | %s | %s | %s | %s | %s | %s |", o.published, o.confirmation, o.together, o.apart, o.many, o.large, o.drained)
 }
 
-// tables returns the tables of docs/skew.md.
+// tables returns the tables of docs/reference/skew.md.
 func (r *record) tables() string {
 	b := &strings.Builder{}
 	b.WriteString("### One API server\n\n| API server | scheduler | provisioner | controller-manager |" + outcomeHead + "\n" + line(11))

@@ -1,6 +1,6 @@
 // Package rebuild is what the driver reads from the API server, and what it writes there:
 // the node affinities and annotations of its PersistentVolumes. It keeps what
-// docs/volume-rebuilding-contract.md says about PersistentVolumes.
+// docs/reference/rebuilding-contract.md says about PersistentVolumes.
 //
 // The controller, which there is once in a cluster, watches nodes and claims:
 //
