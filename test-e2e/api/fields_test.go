@@ -31,8 +31,8 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := driver.Spec.VolumeRebuilding; r == nil || !*r {
-		t.Errorf("volumeRebuilding: %v, want true", r)
+	if r := driver.Spec.VolumeRebuilding; r == nil || *r {
+		t.Errorf("volumeRebuilding: %v, want the default, false", r)
 	}
 }
 
