@@ -38,7 +38,7 @@ func e2eVerb() *cobra.Command {
 	var o e2eOptions
 	c := cli.Verb("e2e", "Bring up a local cluster, run the end-to-end tests on it, ours and upstream's, and end it", `
 A cluster that runs already is used, and left alone. A spec that is skipped fails the run,
-unless test-e2e/suite/skipped.yaml says why. docs/e2e.md says more.
+unless test-e2e/suite/skipped.yaml says why. CONTRIBUTING.md says more.
 
 With --long, it runs slow specs too. Without a target or a focus, it then does so on all targets, each on a cluster of its
 own, kills and pauses the parts of one more under load, and goes on after a failure. FAULTS_SEED in the environment has

@@ -114,7 +114,7 @@ func Up(ctx context.Context, ws workspace.Workspace, o local.Options, driver str
 				"  kubectl apply -f docs/examples/reference.yaml\n" +
 				"  kubectl wait --for=condition=Ready --timeout=3m pod/writer\n" +
 				"  kubectl get csistoragecapacities --all-namespaces --output wide\n" +
-				"README.md says how to move the volume to another node.\n")
+				"docs/tutorials/first-cluster.md says how to move the volume to another node.\n")
 			return installDriver(ctx, ws, s)
 		}})
 	}

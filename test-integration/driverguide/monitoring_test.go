@@ -143,7 +143,7 @@ func (s *scrapes) provisionerMetrics() (string, error) {
 	return string(text), err
 }
 
-// expectPicture draws the dashboard, and expects that the picture of operations.md shows the same panels.
+// expectPicture draws the dashboard, and expects that the picture of docs/how-to/monitor.md shows the same panels.
 func (s *scrapes) expectPicture() {
 	s.Helper()
 	picture := filepath.Join(s.TempDir(), "dashboard.svg")

@@ -118,7 +118,7 @@ func (r *Run) choose(ctx context.Context, s *run.Step) (err error) {
 		return run.Refuse(run.Refusal{
 			Found:    fmt.Sprintf("no selected spec matches %q", r.Focus),
 			Expected: "the name of a spec, or a part of it",
-			Run:      "docs/e2e.md says how to list them",
+			Run:      "CONTRIBUTING.md says how to list them",
 		})
 	}
 	s.Sayf("%d specs, %d of them run", len(r.all), chosen)
@@ -219,6 +219,6 @@ func (r *Run) Check() error {
 	return run.Refuse(run.Refusal{
 		Found:    fmt.Sprintf("%d tests did not behave as expected, target %s:\n    %s", len(r.wrong), r.Target, strings.Join(r.wrong, "\n    ")),
 		Expected: "specs that pass, or are in test-e2e/suite/skipped.yaml, or fail as test-e2e/fails-without.yaml says",
-		Run:      "make e2e TARGET=" + r.Target + " FOCUS='<part of the name>'; docs/e2e.md",
+		Run:      "make e2e TARGET=" + r.Target + " FOCUS='<part of the name>'; CONTRIBUTING.md",
 	})
 }
