@@ -32,6 +32,14 @@ func VolumeInUse(nodes string) string {
 	return "node(s) didn't have the volume that another pod uses on " + nodes
 }
 
+// VolumeAwaited is the reason for a node while another pod waits for the volume on nodes.
+func VolumeAwaited(nodes string) string {
+	return "node(s) cannot have the volume while another pod waits for it on " + nodes
+}
+
+// RebuildClass is the reason for a node while the class of a volume that has to be rebuilt does not exist.
+const RebuildClass = "node(s) cannot be checked for room while the storage class of a volume that has to be rebuilt does not exist"
+
 // VolumeAtHome is the reason for a node without a volume that can stay on nodes.
 func VolumeAtHome(nodes string) string {
 	return "node(s) didn't have the data of a volume, which is on " + nodes + ": its driver has to set the node affinity of the PersistentVolume again"

@@ -60,10 +60,11 @@ func testSecondScheduler(t *testing.T, options clustertest.Options) {
 	send(c, "data-app-0", "node-3")
 	c.CreatePod(clustertest.Pod{Name: "other", Claims: app.Claims, With: func(pod *st.PodWrapper) { pod.Node("node-3") }})
 	close(binding.GoOn)
-	c.ExpectNode(app.Name, "node-3")
-	data.expect(c, "node-1", "node-3")
+	c.ExpectReason(app.Name, 2, clustertest.VolumeAwaited("node-3"))
 
 	driver.Pause(false)
+	c.ExpectNode(app.Name, "node-3")
+	data.expect(c, "node-1", "node-3")
 	expectAffinity(c, "data-app-0", "node-3")
 	expectVolumes(c, driver, 0, 0, 1)
 }

@@ -56,29 +56,39 @@ func testWithoutIt(t *testing.T, options clustertest.Options) {
 	}
 }
 
-// TestNothingToCheckAnyMore: a pod that waits for room is woken when its class, or its
-// driver, is deleted.
-func TestNothingToCheckAnyMore(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		delete func(c *clustertest.Cluster) error
-	}{
-		{"class", func(c *clustertest.Cluster) error {
-			return c.Client().StorageV1().StorageClasses().Delete(c, class, metav1.DeleteOptions{})
-		}},
-		{"driver", func(c *clustertest.Cluster) error {
-			return c.Client().StorageV1().CSIDrivers().Delete(c, driverName, metav1.DeleteOptions{})
-		}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
-				c, _, _ := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{99}))
-				drain(c)
-				c.CreatePod(app)
-				c.ExpectNoRoom(app.Name, 1)
-				c.ExpectNoError(tc.delete(c), "delete")
-				c.ExpectNode(app.Name, "node-2")
-			})
-		})
-	}
+// TestNothingToCheckAnyMore: a pod that waits for room is woken when its driver is deleted.
+func TestNothingToCheckAnyMore(t *testing.T) { clustertest.ForEachPolicy(t, testNothingToCheckAnyMore) }
+
+func testNothingToCheckAnyMore(t *testing.T, options clustertest.Options) {
+	c, _, _ := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{99}))
+	drain(c)
+	c.CreatePod(app)
+	c.ExpectNoRoom(app.Name, 1)
+	c.ExpectNoError(c.Client().StorageV1().CSIDrivers().Delete(c, driverName, metav1.DeleteOptions{}), "delete driver")
+	c.ExpectNode(app.Name, "node-2")
+}
+
+// TestChangedClass: a class is deleted, and created again with other parameters. A pod that waits for room goes on to
+// wait meanwhile, and is woken then.
+func TestChangedClass(t *testing.T) { clustertest.ForEachPolicy(t, testChangedClass) }
+
+func testChangedClass(t *testing.T, options clustertest.Options) {
+	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{99}))
+	drain(c)
+	c.CreatePod(app)
+	c.ExpectNoRoom(app.Name, 1)
+	classes := c.Client().StorageV1().StorageClasses()
+	old, err := classes.Get(c, class, metav1.GetOptions{})
+	c.ExpectNoError(err, "get class")
+	c.ExpectNoError(classes.Delete(c, class, metav1.DeleteOptions{}), "delete class")
+	driver.Resize("node-2", 0, 1<<30)
+	c.DeletePod(app)
+	c.CreatePod(app)
+	c.ExpectReason(app.Name, 1, clustertest.RebuildClass)
+	data.expectUntouched(c)
+
+	old.ObjectMeta = metav1.ObjectMeta{Name: class}
+	_, err = classes.Create(c, old, metav1.CreateOptions{})
+	c.ExpectNoError(err, "create class")
+	c.ExpectNode(app.Name, "node-2")
 }

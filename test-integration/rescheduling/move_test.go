@@ -1,6 +1,7 @@
 package rescheduling
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -37,9 +38,7 @@ func testMove(t *testing.T, options clustertest.Options) {
 		c.ExpectNoRoom(app.Name, 3-i)
 		expectPlace(c, "data-app-0", tc.released)
 		data.expect(c, nodes...)
-		if got := c.Released(driverName); got != 1 {
-			c.Errorf("%d volumes are released, want 1", got)
-		}
+		expectReleasedVolumes(c, 1)
 
 		driver.Resize(next, 0, 1<<30)
 		c.ExpectNode(app.Name, next)
@@ -55,8 +54,17 @@ func testMove(t *testing.T, options clustertest.Options) {
 			c.Errorf("%d claims were rescheduled, want %d", got, i+1)
 		}
 		c.WaitForVolume("data-app-0")
-		if got := c.Released(driverName); got != 0 {
-			c.Errorf("%d volumes are released, want none", got)
-		}
+		expectReleasedVolumes(c, 0)
 	}
+}
+
+// expectReleasedVolumes waits for the gauge, which is set once a second.
+func expectReleasedVolumes(c *clustertest.Cluster, want int) {
+	c.Helper()
+	c.Eventually(func(context.Context) error {
+		if got := c.Released(driverName); got != want {
+			return fmt.Errorf("%d volumes are released, want %d", got, want)
+		}
+		return nil
+	})
 }

@@ -74,17 +74,21 @@ func testSentByAnybody(t *testing.T, options clustertest.Options) {
 }
 
 // TestNobodySaysWhere: a driver has unset the node affinity and does not say who has the
-// data. Then every node needs room, also that to which the claim was sent last.
+// data. While the node to which the claim was sent last is usable, the pod goes there, which needs no room. If
+// that is cordoned, another node needs room.
 func TestNobodySaysWhere(t *testing.T) { clustertest.ForEachPolicy(t, testNobodySaysWhere) }
 
 func testNobodySaysWhere(t *testing.T, options clustertest.Options) {
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{99}))
 	driver.Pause(true)
-	c.DeletePod(app)
 	unset(c, "data-app-0")
 	c.WaitForVolume("data-app-0")
+	c.DeletePod(app)
 	c.CreatePod(app)
-	c.ExpectNoRoom(app.Name, 2)
+	c.ExpectNode(app.Name, "node-1")
+	drain(c)
+	c.CreatePod(app)
+	c.ExpectNoRoom(app.Name, 1)
 	data.expectUntouched(c)
 
 	driver.Resize("node-2", 0, 1<<30)

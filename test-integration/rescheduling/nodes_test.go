@@ -85,7 +85,7 @@ func testDeletedNodeWithPod(t *testing.T, options clustertest.Options) {
 	c.WaitForVolume("data-app-0")
 	next := clustertest.Pod{Name: "next", Claims: app.Claims}
 	c.CreatePod(next)
-	c.ExpectReason("next", 1, clustertest.VolumeInUse("node-1"))
+	c.ExpectReason("next", 1, clustertest.VolumeAwaited("node-1"))
 	data.expectUntouched(c)
 
 	c.DeletePod(app)

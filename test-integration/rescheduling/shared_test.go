@@ -75,10 +75,12 @@ func testSharedClaimFailedBinding(t *testing.T, options clustertest.Options, nod
 	c.CreatePod(second)
 	c.ExpectNode(second.Name, "node-2")
 	close(hold.GoOn)
-	c.ExpectNode(replicas[0].Name, "node-2")
+	// Nobody knows yet whether the node has refused.
+	c.ExpectReason(replicas[0].Name, 1, clustertest.VolumeAwaited("node-2"))
 
 	driver.Pause(false)
 	expectAffinity(c, "data-app-0", "node-2")
+	c.ExpectNode(replicas[0].Name, "node-2")
 	data.expect(c, "node-1", "node-2")
 	expectVolumes(c, driver, 0, 1)
 }

@@ -91,9 +91,6 @@ func TestUncordonAfterDecision(t *testing.T) { clustertest.ForEachPolicy(t, test
 func testUncordonAfterDecision(t *testing.T, options clustertest.Options) {
 	c, driver, data := startCopying(t, options)
 	c.Uncordon("node-1")
-	second := clustertest.Pod{Name: "second", Claims: app.Claims}
-	c.CreatePod(preferring(second, "node-1"))
-	c.ExpectNode("second", "node-2")
 	c.Stays(func(context.Context) error { return placeIs(c, "data-app-0", releasedFrom(c, "node-1")) })
 
 	driver.Slow(false)
