@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
@@ -29,6 +30,9 @@ var (
 	generatorCommand = regexp.MustCompile(`hack/[\w-]+\.sh|go (run|test) |make `)
 	sentences        = regexp.MustCompile(`[.!?](\s|$)`)
 )
+
+// maxWords and maxColumns limit the message of a patch.
+const maxWords, maxColumns = 80, 72
 
 // Rules say what patches may hold.
 type Rules struct {
@@ -160,14 +164,19 @@ func lintPatch(p Patch, rules Rules) []error {
 			bad("KEP, Class, Upstream, Drop-When, Proven-By", "unknown trailer %s", name)
 		}
 	}
-	if n := len(sentences.FindAllString(p.Body, -1)); n < 2 || n > 10 {
-		bad("a body of two to ten sentences that says why", "the body has %d sentences", n)
+	if n := len(sentences.FindAllString(p.Body, -1)); n < 2 {
+		bad("a body of at least two sentences that says why", "the body has %d sentences", n)
+	}
+	if n := len(strings.Fields(p.Body)); n > maxWords {
+		bad(fmt.Sprintf("at most %d", maxWords), "the body has %d words", n)
 	}
 	if p.Class() == "generated" && !generatorCommand.MatchString(p.Body) {
 		bad("the command that made it, such as hack/update-codegen.sh", "the body names no generator")
 	}
-	if len(p.Subject) > 80 {
-		bad("at most 80 characters", "the subject has %d", len(p.Subject))
+	for line := range strings.SplitSeq(p.Subject+"\n"+p.Body, "\n") {
+		if n := utf8.RuneCountInString(line); n > maxColumns {
+			bad(fmt.Sprintf("at most %d characters in a line", maxColumns), "%q has %d", line, n)
+		}
 	}
 	for _, f := range p.Files {
 		lintFile(f, p.Class(), rules, bad)
