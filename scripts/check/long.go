@@ -36,8 +36,8 @@ func longTests(ws workspace.Workspace) ([]run.Task, error) {
 		return nil, err
 	}
 	tasks := append([]run.Task{
-		build.Stock(ws, build.ControlPlane...), build.StockProvisioner(ws),
-		ws.Task("all combinations of programs", skew), ws.Task("pods under faults, with the race detector", stress),
+		build.Stock(ws, build.ControlPlane...),
+		ws.Task("all combinations of programs", skew), ws.Task("drivers as they are", zoo), ws.Task("pods under faults, with the race detector", stress),
 		ws.Task("round trips of all API types", func(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 			return toolchain.UnitTest(ctx, ws.Tree(), s.Log, s.Out, []string{"-timeout", "20m"}, "./pkg/api/testing")
 		}),

@@ -73,7 +73,7 @@ func tests(ws workspace.Workspace) []run.Task {
 			return toolchain.Test(ctx, ws.EndToEnd(), nil, s.Log, s.Out, "-v", "-timeout", "10m", "./driver/...", "./mock/...", "./measure")
 		}},
 		build.Tools(ws, "build etcd", toolchain.Etcd),
-		build.Stock(ws, "kube-apiserver", "kube-scheduler"),
+		build.Stock(ws, "kube-apiserver", "kube-scheduler"), build.StockProvisioner(ws),
 		build.Components(ws, append([]string{"kubectl"}, build.ControlPlane...)...),
 		build.Provisioner(ws),
 		ws.Task("integration tests, ours and upstream's, gate off and on", testIntegration),
