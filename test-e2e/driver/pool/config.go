@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -28,8 +27,8 @@ func Parse(sizes map[string]string) (pools []Pool, err error) {
 		if err != nil || size.Sign() <= 0 {
 			return nil, fmt.Errorf("pool %s: size %q; expected one that is positive, such as 100Gi", name, sizes[name])
 		}
-		if name == "" || strings.ContainsAny(name, ", /") || strings.HasPrefix(name, ".") {
-			return nil, fmt.Errorf("pool %q: expected a name without commas, blanks and slashes", name)
+		if !validName(name) {
+			return nil, fmt.Errorf("pool %q: expected a name of letters, digits, and single . - _ between them", name)
 		}
 		pools = append(pools, Pool{Name: name, Size: size})
 	}

@@ -22,9 +22,6 @@ func (s *Store) known(pool string) string { return filepath.Join(s.dir, pool+".p
 // diskID returns the file with the ID of the disk that has a folder.
 func diskID(folder string) string { return filepath.Join(filepath.Dir(folder), "id") }
 
-// copying returns the file that says that data of a volume is a copy, which is the driver's to remove.
-func (s *Store) copying(id string) string { return filepath.Join(s.dir, id+".copying") }
-
 // errHasData is final: somebody has to look.
 var errHasData = errors.New("restore the books, or empty it")
 
@@ -80,7 +77,19 @@ func isOf(pool, dir string, volumes map[string]*Volume) bool {
 }
 
 // Mounted returns an error if the disk of a volume is not mounted, or another one is in its place.
-func (s *Store) Mounted(v Volume) error { return s.mounted(v.Pool, filepath.Dir(v.Path)) }
+func (s *Store) Mounted(v Volume) error {
+	// Another node may have put a link there.
+	for _, dir := range []string{s.data, filepath.Join(s.data, v.Pool), s.folder(v.Pool), v.Path} {
+		info, err := os.Lstat(dir)
+		if err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is no folder", dir)
+		}
+		if err != nil && (dir != v.Path || !errors.Is(err, fs.ErrNotExist)) {
+			return err
+		}
+	}
+	return s.mounted(v.Pool, s.folder(v.Pool))
+}
 
 func (s *Store) mounted(pool, folder string) error {
 	_, err := os.Stat(folder)
@@ -93,21 +102,18 @@ func (s *Store) mounted(pool, folder string) error {
 		return err
 	}
 	if string(have) != string(want) {
-		return fmt.Errorf("%s is not on the disk of pool %s of node %s, whose ID is %q; it has %q", folder, pool, s.Node, want, have)
+		return fmt.Errorf("%s is not on the disk of pool %s of node %s: it has another ID", folder, pool, s.Node)
 	}
 	return nil
 }
 
-// RemoveUnknown removes what this driver has left of volumes that are in no books: of a copy that went on when the
-// volume had been deleted, or of a removal. Other data may be needed: the books may be older than it. It is
-// an error, and so is a disk that is not that of its pool. It must not run while this node makes data.
+// RemoveUnknown removes what this driver has left of copies and removals that were cut. Other data that is in no books
+// may be needed: the books may be older than it. It is an error, and so is a disk that is not that of its pool. It
+// must not run while this node makes data.
 func (s *Store) RemoveUnknown() error {
 	volumes, err := s.Volumes()
 	if err != nil {
 		return err
-	}
-	for _, v := range volumes {
-		err = errors.Join(err, s.MarkCopy(v.ID, false)) // Its state says how far it is.
 	}
 	for _, p := range s.pools {
 		dir := s.folder(p.Name)
@@ -127,20 +133,8 @@ func (s *Store) RemoveUnknown() error {
 }
 
 func (s *Store) removeUnknown(path string) error {
-	if _, err := os.Stat(s.copying(filepath.Base(path))); err != nil && !strings.HasSuffix(path, suffix) {
+	if !strings.HasSuffix(path, copying) && !strings.HasSuffix(path, suffix) {
 		return fmt.Errorf("%s is in no books of node %s, and stays; remove it if it is not needed", path, s.Node)
 	}
-	if err := os.RemoveAll(path); err != nil {
-		return err
-	}
-	return s.MarkCopy(filepath.Base(path), false)
-}
-
-// MarkCopy says that a copy of a volume is being made, which may go on when the volume was deleted, or that it
-// was completed.
-func (s *Store) MarkCopy(id string, begun bool) error {
-	if begun {
-		return errors.Join(os.WriteFile(s.copying(id), nil, 0o600), SyncFolder(s.dir))
-	}
-	return os.RemoveAll(s.copying(id)) // which may not be there
+	return os.RemoveAll(path)
 }

@@ -3,9 +3,10 @@
 //
 // All of it is on disk, and nothing in memory: each call locks the folder of the
 // node, reads what is there, and changes one file at a time, atomically. So a driver
-// that is killed leaves the state before or after a step, never half of one, and the
-// drivers of other nodes can look into the books and change them where they can reach
-// the folder.
+// that is killed leaves the state before or after a step, never half of one. The drivers
+// of other nodes read the books where they can reach the folder, and fence copies in them.
+// What another node has written is not believed: no record has a path, names are checked,
+// links are not followed, and a node removes nothing but its own copies.
 //
 //	ROOT/books/NODE/ID.json           one file for each volume
 //	ROOT/books/NODE/ID.copying        while a copy is made: data that is in no books may be removed

@@ -15,10 +15,15 @@ import (
 // lockTime is how long to wait for a lock: a process that has it may hang with its disk.
 var lockTime = 10 * time.Second
 
+// openFile opens a file that another node may have put there: no link, and no pipe that nobody writes to.
+func openFile(path string, flags int) (*os.File, error) {
+	return os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+}
+
 // lockFolder waits until no other process has the lock, and returns what ends it. It
 // ends with the process, too.
 func lockFolder(dir string) (unlock func(), err error) {
-	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := openFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +74,7 @@ func (s *Store) write(v Volume) error {
 // replace replaces a file: after a crash, or on a full disk, it has the old or the new content.
 func (s *Store) replace(path string, data []byte, name string) error {
 	temporary := path + ".tmp"
-	file, err := os.OpenFile(temporary, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	file, err := openFile(temporary, os.O_CREATE|os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
 		return err
 	}
@@ -86,28 +91,30 @@ func (s *Store) replace(path string, data []byte, name string) error {
 	return SyncFolder(filepath.Dir(path))
 }
 
-// Replace puts the data of a copy in the place of that of an old one, which goes when the copy is discarded. It
-// does nothing if they are the same. If the new one cannot be renamed, the old one stays.
-func Replace(old, with Volume) error {
-	if old.Path == with.Path {
-		return nil
-	}
-	if err := os.Rename(old.Path, with.Path+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// Complete gives the data of a copy the name of that of its volume.
+func Complete(v Volume) error {
+	if err := os.Rename(CopyPath(v), v.Path); err != nil {
 		return err
 	}
-	if err := os.Rename(with.Path, old.Path); err != nil {
-		return errors.Join(err, os.Rename(with.Path+suffix, old.Path))
-	}
-	return SyncFolder(filepath.Dir(old.Path))
+	return SyncFolder(filepath.Dir(v.Path))
 }
 
-// suffix is added to the name of data that is being removed. No ID ends so: it has one @ before the name of a node.
-const suffix = "@@removed"
+// CopyPath is where a copy is made. After a crash, one that is not complete is not taken for a volume.
+func CopyPath(v Volume) string { return v.Path + copying }
+
+// These are added to the name of data that is being copied or removed. No ID ends so: it has at most one @.
+const (
+	copying = "@@copying"
+	suffix  = "@@removed"
+)
 
 // Discard removes the data of a volume, and then what the node knows of it, unless that has
 // changed since it was read. It can be repeated. What is removed half must not be taken for a
 // volume, so it is renamed first.
 func (s *Store) Discard(v Volume) error {
+	if s.isPeer {
+		return fmt.Errorf("only node %s removes what it has of volume %s", s.Node, v.ID)
+	}
 	if err := s.Mounted(v); err != nil {
 		return err
 	}

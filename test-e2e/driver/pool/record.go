@@ -3,6 +3,8 @@ package pool
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -31,9 +33,11 @@ type Volume struct {
 	// Name is that of the CreateVolume call, which is that of the PersistentVolume.
 	Name  string `json:"name"`
 	State State  `json:"state"`
-	// Pool is the name of the pool that has the volume, and Path where its data is.
+	// Pool is the name of the pool that has the volume.
 	Pool string `json:"pool"`
-	Path string `json:"path"`
+	// Path is where its data is. It follows from node, pool and ID, and is in no record: another node may have
+	// written that.
+	Path string `json:"-"`
 	// CapacityBytes is the size.
 	CapacityBytes int64 `json:"capacityBytes"`
 	// Block is whether the volume is a device, without a file system.
@@ -48,6 +52,26 @@ type Volume struct {
 	FencedFor string `json:"fencedFor,omitempty"`
 	// StagedAt is the path at which the volume is staged on this node, or empty.
 	StagedAt string `json:"stagedAt,omitempty"`
+	// Served is whether this copy was ever mounted. From then on, those of other nodes are given up.
+	Served bool `json:"served,omitempty"`
+}
+
+// names are those of nodes and pools, and the parts of an ID. They are parts of paths.
+var names = regexp.MustCompile(`^[A-Za-z0-9]([-_.A-Za-z0-9]{0,251}[A-Za-z0-9])?$`)
+
+func validName(name string) bool { return names.MatchString(name) && !strings.Contains(name, "..") }
+
+func validID(id string) bool {
+	name, node, ok := strings.Cut(id, "@")
+	return validName(name) && (!ok || validName(node)) && len(id) <= 240 // with what is added, the name of a file
+}
+
+// check returns an error for a record that no driver writes.
+func (v Volume) check(id string) error {
+	if v.ID != id || !validID(id) || !validName(v.Pool) || v.CapacityBytes < 0 {
+		return fmt.Errorf("volume %q in pool %q with %d bytes is none of the driver", v.ID, v.Pool, v.CapacityBytes)
+	}
+	return nil
 }
 
 // ID returns the ID of the volume with a name that a node creates. It is always the
@@ -61,5 +85,8 @@ func ID(name, node string) string {
 // ID.
 func Maker(id string) string {
 	_, node, _ := strings.Cut(id, "@")
+	if !validID(id) {
+		return ""
+	}
 	return node
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -35,11 +36,12 @@ type Store struct {
 	// or gives it back ("gives back", "given back") on a node, in that order: nobody else uses the books meanwhile.
 	Record func(event, node string, v Volume)
 
-	dir string
-	// pools, and the folder with their data, are only known in the books of the driver's own
-	// node.
+	// dir has the books, and data the folders of the pools.
+	dir, data string
+	// pools are only known in the books of the driver's own node.
 	pools []Pool
-	data  string
+	// isPeer is whether they are the books of another node, which alone touches its data.
+	isPeer bool
 	// owned is the file whose lock says that the driver of the node runs.
 	owned *os.File
 }
@@ -54,6 +56,9 @@ type Room struct {
 // Create opens the books of a node for the driver of that node, which says what pools
 // there are. The disks of those that are new have to be mounted. One that cannot be written takes away no other pool.
 func Create(root, node string, pools []Pool) (*Store, error) {
+	if !validName(node) {
+		return nil, fmt.Errorf("node %q: expected a name of letters, digits, and single . - _ between them", node)
+	}
 	s := &Store{Node: node, dir: filepath.Join(root, "books", node), data: filepath.Join(root, "pools", node), pools: pools}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, err
@@ -81,8 +86,9 @@ func (s *Store) Others() ([]*Store, error) {
 	}
 	var stores []*Store
 	for _, e := range entries {
-		if e.Name() != s.Node {
-			stores = append(stores, &Store{Node: e.Name(), Fault: s.Fault, Record: s.Record, dir: filepath.Join(root, e.Name())})
+		if e.Name() != s.Node && e.IsDir() && validName(e.Name()) {
+			stores = append(stores, &Store{Node: e.Name(), Fault: s.Fault, Record: s.Record, isPeer: true,
+				dir: filepath.Join(root, e.Name()), data: filepath.Join(filepath.Dir(root), "pools", e.Name())})
 		}
 	}
 	return stores, nil
@@ -124,11 +130,19 @@ func (s *Store) RecordAll() error {
 
 func (s *Store) file(id string) string { return filepath.Join(s.dir, id+".json") }
 
-// locked does something while nothing else reads or changes the books.
+// lock waits until nothing else reads or changes the books.
+func (s *Store) lock() (unlock func(), err error) {
+	if unlock, err = lockFolder(s.dir); err != nil {
+		err = fmt.Errorf("%w, of node %s: %w", ErrAway, s.Node, err)
+	}
+	return unlock, err
+}
+
+// locked does something with all volumes while nothing else reads or changes the books.
 func (s *Store) locked(do func(volumes map[string]*Volume) error) error {
-	unlock, err := lockFolder(s.dir)
+	unlock, err := s.lock()
 	if err != nil {
-		return fmt.Errorf("%w, of node %s: %w", ErrAway, s.Node, err)
+		return err
 	}
 	defer unlock()
 	files, err := os.ReadDir(s.dir)
@@ -137,21 +151,41 @@ func (s *Store) locked(do func(volumes map[string]*Volume) error) error {
 	}
 	volumes := map[string]*Volume{}
 	for _, file := range files {
-		if filepath.Ext(file.Name()) != ".json" { // such as what a crash has left of one
+		id, ok := strings.CutSuffix(file.Name(), ".json")
+		if !ok { // such as what a crash has left of one
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(s.dir, file.Name()))
-		v := &Volume{}
-		if err == nil {
-			err = json.Unmarshal(data, v)
+		if volumes[id], err = s.read(id); err != nil {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("%w, of node %s: %s: %w", ErrAway, s.Node, file.Name(), err)
-		}
-		volumes[v.ID] = v
 	}
 	return do(volumes)
 }
+
+// read returns the record of a volume. What another node has written is checked.
+func (s *Store) read(id string) (*Volume, error) {
+	if !validID(id) {
+		return nil, fmt.Errorf("%w: %q", ErrNotFound, id)
+	}
+	v := &Volume{}
+	file, err := openFile(s.file(id), os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s on %s", ErrNotFound, id, s.Node)
+	}
+	if err == nil {
+		err = errors.Join(json.NewDecoder(file).Decode(v), file.Close())
+	}
+	if err == nil {
+		err = v.check(id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w, of node %s: %s: %w", ErrAway, s.Node, id, err)
+	}
+	v.Path = s.path(*v)
+	return v, nil
+}
+
+func (s *Store) path(v Volume) string { return filepath.Join(s.folder(v.Pool), v.ID) }
 
 // room returns what is left of the pools with the names, or of all if there are none. It leaves out those
 // whose disks are not mounted.
@@ -205,23 +239,21 @@ func (s *Store) Get(id string) (volume Volume, err error) {
 // returns the result. Nothing else reads or changes it meanwhile, so change may look
 // and then decide. It must not change what Reserve has set.
 func (s *Store) Update(id string, change func(*Volume) error) (volume Volume, err error) {
-	err = s.locked(func(volumes map[string]*Volume) error {
-		v := volumes[id]
-		if v == nil {
-			return fmt.Errorf("%w: %s on %s", ErrNotFound, id, s.Node)
+	unlock, err := s.lock()
+	if err != nil {
+		return volume, err
+	}
+	defer unlock()
+	v, err := s.read(id)
+	if err == nil && change != nil {
+		if err = change(v); err == nil {
+			err = s.write(*v)
 		}
-		if change != nil {
-			if err := change(v); err != nil {
-				return err
-			}
-			if err := s.write(*v); err != nil {
-				return err
-			}
-		}
-		volume = *v
-		return nil
-	})
-	return volume, err
+	}
+	if err != nil {
+		return volume, err
+	}
+	return *v, nil
 }
 
 // Reserve takes the room for a volume, in the allowed pool that it fills best, and of
@@ -241,8 +273,12 @@ func (s *Store) Reserve(v Volume) (volume Volume, err error) {
 		best := slices.MinFunc(rooms, func(a, b Room) int {
 			return cmp.Or(cmp.Compare(a.AvailableBytes, b.AvailableBytes), strings.Compare(a.Pool.Name, b.Pool.Name))
 		})
-		v.Pool, v.Path = best.Pool.Name, filepath.Join(s.folder(best.Pool.Name), v.ID)
+		v.Pool = best.Pool.Name
+		v.Path = s.path(v)
 		volume = v
+		if err := v.check(v.ID); err != nil {
+			return err
+		}
 		s.record("takes", v)
 		if err := s.write(v); err != nil {
 			return err

@@ -239,46 +239,6 @@ func TestDiscardAgain(t *testing.T) {
 	}
 }
 
-// TestReplace puts a copy in the place of an old one, and discards what is left. If that fails, the old one stays.
-func TestReplace(t *testing.T) {
-	for name, test := range map[string]struct {
-		there []string
-		want  string // whose data is in the old place
-	}{
-		"both":       {[]string{"old", "new"}, "new"},
-		"no old one": {[]string{"new"}, "new"},
-		"no new one": {[]string{"old"}, "old"}, // as if it could not be renamed
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := create(t, t.TempDir(), "n", 10)
-			v := map[string]Volume{}
-			for _, id := range []string{"old", "new"} {
-				var err error
-				if v[id], err = s.Reserve(Volume{ID: id}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for _, id := range test.there {
-				if err := os.MkdirAll(filepath.Join(v[id].Path, id), 0o700); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := Replace(v["old"], v["new"]); (err == nil) != (test.want == "new") {
-				t.Error(err)
-			}
-			if err := s.Discard(v["new"]); err != nil {
-				t.Error(err)
-			}
-			if _, err := os.Stat(filepath.Join(v["old"].Path, test.want)); err != nil {
-				t.Error(err)
-			}
-			if left, err := os.ReadDir(s.folder("a")); err != nil || len(left) != 1 {
-				t.Errorf("on the disk: %v, %v", left, err)
-			}
-		})
-	}
-}
-
 // TestDiscardReplaced has a record that a new copy takes while the data of the old one is removed. It stays.
 func TestDiscardReplaced(t *testing.T) {
 	s := create(t, t.TempDir(), "n", 10)
@@ -355,18 +315,16 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestRecord: what is recorded tells what takes room, also where one node changes the books of another one.
+// TestRecord: what is recorded tells what takes room.
 func TestRecord(t *testing.T) {
 	root := t.TempDir()
-	s, other := create(t, root, "n", 2), create(t, root, "other", 2)
+	s := create(t, root, "n", 2)
 	var got []string
 	s.Record = func(event, node string, v Volume) {
 		got = append(got, fmt.Sprintf("%s %s %s %s %d", event, node, v.ID, v.Pool, v.CapacityBytes/gi))
 	}
-	for id, store := range map[string]*Store{"old": s, "copy": other} {
-		if _, err := store.Reserve(Volume{ID: id, CapacityBytes: gi}); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := s.Reserve(Volume{ID: "old", CapacityBytes: gi}); err != nil {
+		t.Fatal(err)
 	}
 	if err := s.RecordAll(); err != nil {
 		t.Fatal(err)
@@ -374,18 +332,14 @@ func TestRecord(t *testing.T) {
 	if _, err := s.Reserve(Volume{ID: "large", CapacityBytes: 2 * gi}); !errors.Is(err, ErrNoRoom) {
 		t.Fatal(err)
 	}
-	others, err := s.Others()
-	if err != nil || len(others) != 1 {
-		t.Fatal(others, err)
-	}
-	copied, err := others[0].Get("copy")
+	old, err := s.Get("old")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := others[0].Discard(copied); err != nil {
+	if err := s.Discard(old); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"takes n old a 1", "taken n old a 1", "pool n  a 2", "has n old a 1", "started n   0", "refused n large  2", "gives back other copy a 1", "given back other copy a 1"}
+	want := []string{"takes n old a 1", "taken n old a 1", "pool n  a 2", "has n old a 1", "started n   0", "refused n large  2", "gives back n old a 1", "given back n old a 1"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("recorded %q, want %q", got, want)
 	}

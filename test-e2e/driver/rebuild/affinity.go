@@ -32,8 +32,15 @@ const (
 type placer struct {
 	client      kubernetes.Interface
 	driver, key string
-	// node gets a node, perhaps from a cache.
-	node func(ctx context.Context, name string) (*corev1.Node, error)
+	// seesPods is whether it may list pods. Nodes need not.
+	seesPods bool
+}
+
+type getNode func(ctx context.Context, name string) (*corev1.Node, error)
+
+// live gets a node from the API server. Only that says that one is gone.
+func (p *placer) live(ctx context.Context, name string) (*corev1.Node, error) {
+	return p.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 }
 
 func (p *placer) isOurs(pv *corev1.PersistentVolume) bool {
@@ -55,10 +62,16 @@ func (p *placer) named(pv *corev1.PersistentVolume) (nodes []string) {
 	return slices.Compact(nodes)
 }
 
+// has tells whether a node is where a volume is said to be, which needs no claim.
+func (p *placer) has(pv *corev1.PersistentVolume, node string) bool {
+	homes, _ := storagehelpers.HomeNodesOf(pv)
+	return slices.Contains(p.named(pv), node) || slices.ContainsFunc(homes, func(h storagehelpers.HomeNode) bool { return h.Name == node })
+}
+
 // homesAmong returns the nodes of names. One that does not exist has no UID.
-func (p *placer) homesAmong(ctx context.Context, names ...string) (homes []storagehelpers.HomeNode, err error) {
+func homesAmong(ctx context.Context, get getNode, names ...string) (homes []storagehelpers.HomeNode, err error) {
 	for _, name := range names {
-		node, err := p.node(ctx, name)
+		node, err := get(ctx, name)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, err
 		}
@@ -69,11 +82,11 @@ func (p *placer) homesAmong(ctx context.Context, names ...string) (homes []stora
 	return homes, nil
 }
 
-// present returns which home nodes exist, as the same objects, and whether one of them can
+// presentOf returns which home nodes exist, as the same objects, and whether one of them can
 // be used. It does not look at whether a node is ready: one that is not may still write.
-func (p *placer) present(ctx context.Context, homes []storagehelpers.HomeNode) (names []string, usable bool, err error) {
+func presentOf(ctx context.Context, get getNode, homes []storagehelpers.HomeNode) (names []string, usable bool, err error) {
 	for _, home := range homes {
-		node, err := p.node(ctx, home.Name)
+		node, err := get(ctx, home.Name)
 		if apierrors.IsNotFound(err) || err == nil && node.UID != home.UID {
 			continue
 		}
@@ -81,10 +94,12 @@ func (p *placer) present(ctx context.Context, homes []storagehelpers.HomeNode) (
 			return nil, false, err
 		}
 		names = append(names, home.Name)
-		usable = usable || !node.Spec.Unschedulable && !isOutOfService(node)
+		usable = usable || isUsable(node)
 	}
 	return names, usable, nil
 }
+
+func isUsable(node *corev1.Node) bool { return !node.Spec.Unschedulable && !isOutOfService(node) }
 
 func isOutOfService(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == corev1.TaintNodeOutOfService })
@@ -104,13 +119,30 @@ func (p *placer) selectedNode(ctx context.Context, pv *corev1.PersistentVolume) 
 	if err != nil {
 		return "", err
 	}
-	return claim.Annotations[storagehelpers.AnnSelectedNode], nil
+	return selected(claim), nil
 }
 
-// admits tells whether nodes have the one where the claim of a volume was sent last.
-func (p *placer) admits(ctx context.Context, pv *corev1.PersistentVolume, nodes []string) (bool, error) {
-	selected, err := p.selectedNode(ctx, pv)
-	return slices.Contains(nodes, selected), err
+func selected(claim *corev1.PersistentVolumeClaim) string {
+	return claim.Annotations[storagehelpers.AnnSelectedNode]
+}
+
+// isUsedOn tells whether a pod that runs on one of the nodes has the claim of a volume.
+func (p *placer) isUsedOn(ctx context.Context, pv *corev1.PersistentVolume, nodes []string) (bool, error) {
+	pods, err := p.client.CoreV1().Pods(pv.Spec.ClaimRef.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool {
+		return pod.Status.Phase == corev1.PodRunning && slices.Contains(nodes, pod.Spec.NodeName) &&
+			slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+				// A generic ephemeral volume has a claim with the name of both.
+				claim := pod.Name + "-" + v.Name
+				if v.PersistentVolumeClaim != nil {
+					claim = v.PersistentVolumeClaim.ClaimName
+				}
+				return (v.PersistentVolumeClaim != nil || v.Ephemeral != nil) && claim == pv.Spec.ClaimRef.Name
+			})
+	}), nil
 }
 
 func elsewhere(pv *corev1.PersistentVolume) error {
@@ -124,26 +156,31 @@ func (p *placer) release(ctx context.Context, pv *corev1.PersistentVolume, homes
 }
 
 // set sets the node affinity of a released volume, if it admits the node where its claim was
-// sent last. The scheduler writes the claim first and reads the volume then; this is the
-// other way round, so one of both notices.
+// sent last, or there is none, or a pod uses the volume on one of the nodes all the time. The scheduler writes the
+// claim first and reads the volume then; this is the other way round, so one of both notices.
 func (p *placer) set(ctx context.Context, pv *corev1.PersistentVolume, nodes []string, reason string) error {
-	if ok, err := p.admits(ctx, pv, nodes); err != nil || !ok {
+	sent, err := p.selectedNode(ctx, pv)
+	fits := sent == "" || slices.Contains(nodes, sent)
+	if err == nil && !fits && p.seesPods {
+		fits, err = p.isUsedOn(ctx, pv, nodes)
+	}
+	if err != nil || !fits {
 		return cmp.Or(err, elsewhere(pv))
 	}
-	pv, err := p.patch(ctx, pv, reason, map[string]any{
+	pv, err = p.patch(ctx, pv, reason, map[string]any{
 		storagehelpers.AnnHomeNodes: nil, annUnconfirmed: pv.Annotations[storagehelpers.AnnHomeNodes],
 	}, nodes)
 	if err != nil {
 		return err
 	}
-	_, err = p.confirm(ctx, pv)
+	_, err = p.confirm(ctx, pv, sent)
 	return err
 }
 
 // confirm looks at the claim again after an affinity was set, perhaps by a process that was
-// killed then, and releases the volume again if the claim was sent elsewhere. A node affinity that
+// killed then, and releases the volume again if the claim was sent elsewhere than before, if that is known. A node affinity that
 // names no node is somebody else's. It gets Aborted, because what comes next would replace it.
-func (p *placer) confirm(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
+func (p *placer) confirm(ctx context.Context, pv *corev1.PersistentVolume, sentBefore string) (*corev1.PersistentVolume, error) {
 	if pv.Spec.NodeAffinity != nil && len(p.named(pv)) == 0 {
 		return nil, status.Errorf(codes.Aborted, "the node affinity of PersistentVolume %s names no node by %s", pv.Name, p.key)
 	}
@@ -151,11 +188,11 @@ func (p *placer) confirm(ctx context.Context, pv *corev1.PersistentVolume) (*cor
 	if !ok {
 		return pv, nil
 	}
-	ok, err := p.admits(ctx, pv, p.named(pv))
+	sent, err := p.selectedNode(ctx, pv)
 	if err != nil {
 		return nil, err
 	}
-	if !ok {
+	if sent != sentBefore && sent != "" && !slices.Contains(p.named(pv), sent) {
 		return nil, cmp.Or(p.release(ctx, pv, before, "taken back"), elsewhere(pv))
 	}
 	return p.patch(ctx, pv, "", map[string]any{annUnconfirmed: nil, annBegun: nil}, p.named(pv))

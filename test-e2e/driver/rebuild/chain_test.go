@@ -65,6 +65,10 @@ func TestChain(t *testing.T) {
 	h.outOfService("n1")
 	stage("n2", codes.OK, "") // no kubelet will unstage it
 	h.stays("n2")
+	if _, err := nodes["n1"].NodeUnstageVolume(t.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: v.ID, StagingTargetPath: filepath.Join(root, "stage")}); err != nil {
+		t.Error(err) // it has come back
+	}
+	nodes["n1"].Volumes.GiveUp(t.Context())
 	data, err := os.ReadFile(filepath.Join(root, "pools/n2/p/volumes", v.ID, "file"))
 	if err != nil || string(data) != "data" {
 		t.Errorf("after it was rebuilt: %q, %v", data, err)
@@ -99,6 +103,7 @@ func TestKilledAfterPlace(t *testing.T) {
 		t.Error(err)
 	}
 	h.stays("n1")
+	nodes["n2"].GiveUp(t.Context())
 	if v, err := nodes["n2"].Store.Get("v"); err == nil {
 		t.Errorf("the copy of n2 is %s", v.State)
 	}

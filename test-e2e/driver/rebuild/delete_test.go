@@ -74,6 +74,7 @@ func TestDeleteWithoutClaim(t *testing.T) {
 			if err := nodes["n2"].Delete(t.Context(), "v"); err != nil {
 				t.Error(err)
 			}
+			nodes["n1"].GiveUp(t.Context())
 			for node, m := range nodes {
 				if rooms, err := m.Store.Rooms(nil); err != nil || rooms[0].AvailableBytes != 10<<30 {
 					t.Errorf("left on %s: %v, %v", node, rooms, err)

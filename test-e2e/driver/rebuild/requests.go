@@ -28,9 +28,7 @@ type Requests struct{ placer }
 
 // NewRequests returns one for a driver, whose topology has a key.
 func NewRequests(client kubernetes.Interface, driver, key string) *Requests {
-	return &Requests{placer{client: client, driver: driver, key: key, node: func(ctx context.Context, name string) (*corev1.Node, error) {
-		return client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	}}}
+	return &Requests{placer{client: client, driver: driver, key: key}}
 }
 
 // Ask implements volume.Placement. It fails with Aborted if the volume is, or was sent,
@@ -41,7 +39,7 @@ func (r *Requests) Ask(ctx context.Context, question volume.Question, v pool.Vol
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		pv, err := r.client.CoreV1().PersistentVolumes().Get(ctx, v.Name, metav1.GetOptions{})
 		isOther := err == nil && (!r.isOurs(pv) || pv.Spec.CSI.VolumeHandle != v.ID)
-		if v.State == pool.Creating && (isOther || apierrors.IsNotFound(err)) {
+		if (v.State == pool.Creating || question == volume.Drop && v.FencedFor == pool.Deletion) && (isOther || apierrors.IsNotFound(err)) {
 			return nil // Nobody knows of it.
 		}
 		if err != nil {
@@ -50,10 +48,16 @@ func (r *Requests) Ask(ctx context.Context, question volume.Question, v pool.Vol
 		if isOther {
 			return status.Errorf(codes.Unavailable, "PersistentVolume %s is not that of volume %s", pv.Name, v.ID)
 		}
+		if question == volume.Make {
+			return status.Errorf(codes.Aborted, "volume %s exists", v.ID)
+		}
 		if question == volume.Drop && r.has(pv, node) {
 			return status.Errorf(codes.FailedPrecondition, "volume %s is on %s", v.ID, node)
 		}
-		if pv, err = r.confirm(ctx, pv); err != nil {
+		if question == volume.Drop && v.FencedFor == pool.Deletion {
+			return nil // which needs no claim
+		}
+		if pv, err = r.confirm(ctx, pv, ""); err != nil {
 			return err
 		}
 		return r.answer(ctx, pv, question, node, v.FencedFor)
@@ -62,12 +66,6 @@ func (r *Requests) Ask(ctx context.Context, question volume.Question, v pool.Vol
 		return status.Error(codes.Unavailable, err.Error())
 	}
 	return err
-}
-
-// has tells whether a node is where a volume is said to be, which needs no claim.
-func (r *Requests) has(pv *corev1.PersistentVolume, node string) bool {
-	homes, _ := storagehelpers.HomeNodesOf(pv)
-	return slices.Contains(r.named(pv), node) || slices.ContainsFunc(homes, func(h storagehelpers.HomeNode) bool { return h.Name == node })
 }
 
 func (r *Requests) answer(ctx context.Context, pv *corev1.PersistentVolume, question volume.Question, node, fencedFor string) error {
@@ -79,7 +77,7 @@ func (r *Requests) answer(ctx context.Context, pv *corev1.PersistentVolume, ques
 		return err
 	case question == volume.Drop, isNamed, question == volume.Show && len(named) > 0:
 		return nil
-	case len(named) > 0:
+	case len(named) > 0, question == volume.Named:
 		return status.Errorf(codes.Aborted, "volume %s is on %v, not on %s", pv.Spec.CSI.VolumeHandle, named, node)
 	}
 	homes, _ := storagehelpers.HomeNodesOf(pv)
@@ -93,7 +91,7 @@ func (r *Requests) answer(ctx context.Context, pv *corev1.PersistentVolume, ques
 // sent, or another one with the data if nothing was begun there. A stale request gets
 // Aborted.
 func (r *Requests) request(ctx context.Context, pv *corev1.PersistentVolume, homes []storagehelpers.HomeNode, question volume.Question, node string) error {
-	present, usable, err := r.present(ctx, homes)
+	present, usable, err := presentOf(ctx, r.live, homes)
 	if err != nil {
 		return err
 	}
@@ -121,11 +119,11 @@ func (r *Requests) request(ctx context.Context, pv *corev1.PersistentVolume, hom
 // show adds a node that has come back to the home nodes: it has a complete copy. The node for which that is fenced may have one,
 // too, and only one of them stays. If its Node object is gone, that one only gets the volume by an affinity, which ends the list.
 func (r *Requests) show(ctx context.Context, pv *corev1.PersistentVolume, homes []storagehelpers.HomeNode, node, fencedFor string) error {
-	present, _, err := r.present(ctx, homes)
+	present, _, err := presentOf(ctx, r.live, homes)
 	if err != nil || slices.Contains(present, fencedFor) {
 		return err
 	}
-	shown, err := r.homesAmong(ctx, node)
+	shown, err := homesAmong(ctx, r.live, node)
 	if err != nil || len(shown) == 0 || slices.Contains(homes, shown[0]) {
 		return err
 	}
@@ -134,12 +132,23 @@ func (r *Requests) show(ctx context.Context, pv *corev1.PersistentVolume, homes 
 	return err
 }
 
+// Self implements volume.Placement.
+func (r *Requests) Self(ctx context.Context, name string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	node, err := r.live(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	return string(node.UID), nil
+}
+
 // CheckOff implements volume.Placement: somebody has put the node out of service, which is
 // the promise that it is off. A node whose object was deleted may run.
 func (r *Requests) CheckOff(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	node, err := r.node(ctx, name)
+	node, err := r.live(ctx, name)
 	if err == nil && isOutOfService(node) {
 		return nil
 	}

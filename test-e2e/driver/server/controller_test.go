@@ -42,7 +42,14 @@ type away struct{}
 
 func (away) CheckOff(context.Context, string) error { return status.Error(codes.Unavailable, "away") }
 
-func (away) Ask(context.Context, volume.Question, pool.Volume, string) error {
+func (away) Self(context.Context, string) (string, error) {
+	return "", status.Error(codes.Unavailable, "away")
+}
+
+func (away) Ask(_ context.Context, question volume.Question, _ pool.Volume, _ string) error {
+	if question == volume.Make {
+		return nil // external-provisioner has just asked for it
+	}
 	return status.Error(codes.Unavailable, "away")
 }
 

@@ -16,28 +16,42 @@ import (
 // If the data is elsewhere, it is copied. That may take longer than the caller waits: then
 // it goes on, and the next call joins it.
 //
+// The books of other nodes are read only if the data may be there: one that hangs does not keep volumes from
+// being served that are here.
+//
 // Errors: Aborted if it is still being copied, or is or was sent elsewhere,
 // ResourceExhausted if there is no room, FailedPrecondition if another copy cannot be
 // fenced, Unavailable if one, or the books, cannot be reached; nothing has changed then, but that other
 // copies may have been fenced. Internal if it cannot be mounted; it is not staged then. Aborted if that cannot be
 // undone, or is in use: the kubelet unstages it.
 func (m *Manager) Acquire(ctx context.Context, id, path string, options ...string) error {
-	if err := m.join(ctx, id, func(ctx context.Context) error { return m.copyHere(ctx, id) }); err != nil {
+	own, err := m.own(id)
+	isNamed := err == nil && own != nil && own.State == pool.Ready && own.FencedFor == "" && m.ask(ctx, Named, *own) == nil
+	if err == nil && !isNamed {
+		err = m.join(ctx, id, func(ctx context.Context) error { return m.copyHere(ctx, id) })
+	}
+	if err != nil {
 		return internal(err)
 	}
-	return internal(m.serve(ctx, id, path, options))
+	return internal(m.serve(ctx, id, path, isNamed, options))
 }
 
 // serve opens the copy of this node and mounts it. This is done in the call, so that
 // nothing is mounted after NodeUnstageVolume.
-func (m *Manager) serve(ctx context.Context, id, path string, options []string) error {
+func (m *Manager) serve(ctx context.Context, id, path string, isNamed bool, options []string) error {
 	m.calls.LockKey(id)
 	defer func() { _ = m.calls.UnlockKey(id) }()
 
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()
 	}
-	own, others, err := m.find(id)
+	own, err := m.own(id)
+	// Whoever takes it over fences it first.
+	isAlone := own != nil && own.State == pool.Ready && (own.StagedAt != "" || isNamed && own.FencedFor == "")
+	var others []replica
+	if err == nil && !isAlone {
+		own, others, err = m.find(id)
+	}
 	if err != nil {
 		return err
 	}
@@ -52,8 +66,10 @@ func (m *Manager) serve(ctx context.Context, id, path string, options []string) 
 	if err == nil {
 		err = m.mount(v, path, options)
 	}
+	if err == nil && !v.Served {
+		_, err = m.Store.Update(id, func(v *pool.Volume) error { v.Served = true; return nil })
+	}
 	if err == nil {
-		m.giveUp(ctx, id, others)
 		return nil
 	}
 	// The kubelet does not unstage what it could not stage. What an earlier call has mounted may be in use.
@@ -123,7 +139,8 @@ func (m *Manager) newest(id string, own *pool.Volume, others []replica) (replica
 		}
 	}
 	if best.store == nil {
-		return best, status.Errorf(codes.NotFound, "no copy of volume %s can be reached", id)
+		// Not final: one may be where nobody can look now.
+		return best, status.Errorf(codes.Unavailable, "no copy of volume %s can be reached", id)
 	}
 	return best, nil
 }
@@ -169,7 +186,6 @@ func (m *Manager) unfence(id string) error {
 func deleted(id string) error { return status.Errorf(codes.Aborted, "volume %s is being deleted", id) }
 
 func (m *Manager) ask(ctx context.Context, question Question, v pool.Volume) error {
-	v.ID = volumeID(v)
 	return m.Placement.Ask(ctx, question, v, m.Store.Node)
 }
 
@@ -192,21 +208,4 @@ func (m *Manager) commit(id, path string, generation int64, others []replica) (p
 		v.State, v.Generation, v.StagedAt = pool.Ready, generation+1, path
 		return nil
 	})
-}
-
-// giveUp removes old copies. One that is being made is removed by the node that makes it. If another node
-// has taken over meanwhile, because this one was taken for off, its copy is not an old one.
-func (m *Manager) giveUp(ctx context.Context, id string, others []replica) {
-	if own, err := m.Store.Get(id); err != nil || own.FencedFor != "" {
-		return // The others were read before: a copy that is complete was fenced for.
-	}
-	for _, o := range others {
-		if o.volume.State == pool.Rebuilding {
-			continue
-		}
-		if err := o.store.Discard(o.volume); err != nil {
-			// The next call tries it again.
-			klog.FromContext(ctx).Error(err, "Old copy was not removed", "volume", id, "node", o.store.Node)
-		}
-	}
 }

@@ -27,6 +27,7 @@ func TestRebuild(t *testing.T) {
 	if got := c.data(m, v.ID); got != "ready first" {
 		t.Errorf("new node: %s", got)
 	}
+	n.GiveUp(t.Context())
 	if got := c.data(n, v.ID); got != "none" {
 		t.Errorf("old node: %s", got)
 	}
@@ -37,6 +38,7 @@ func TestRebuild(t *testing.T) {
 	c.expect(m.Release(t.Context(), v.ID, c.path), codes.OK, "")
 	c.release(v.ID)
 	c.write(n, v.ID, "second")
+	m.GiveUp(t.Context())
 	if got := c.data(n, v.ID) + ", " + c.data(m, v.ID); got != "ready second, none" {
 		t.Errorf("back home: %s", got)
 	}
@@ -129,12 +131,14 @@ func TestOldCopyIsKept(t *testing.T) {
 	m.Mounter = broken{mounter}
 	err := m.Acquire(t.Context(), v.ID, c.path)
 	c.expect(err, codes.Internal, "broken")
+	n.GiveUp(t.Context())
 	if got := c.data(n, v.ID); got != "ready first" {
 		t.Errorf("old copy before the new one serves: %s", got)
 	}
 	m.Mounter = mounter
 	err = m.Acquire(t.Context(), v.ID, c.path)
 	c.expect(err, codes.OK, "")
+	n.GiveUp(t.Context())
 	if got := c.data(n, v.ID); got != "none" {
 		t.Errorf("old copy after that: %s", got)
 	}
@@ -216,10 +220,11 @@ func TestNodeOff(t *testing.T) {
 	c.off = []string{"n"}
 	err := m.Acquire(t.Context(), v.ID, c.path)
 	c.expect(err, codes.OK, "")
+	c.expect(n.Release(t.Context(), v.ID, c.path), codes.OK, "") // it was not off
+	n.GiveUp(t.Context())
 	if got := c.data(n, v.ID) + ", " + c.data(m, v.ID); got != "none, ready first" {
 		t.Error(got)
 	}
-	c.expect(n.Release(t.Context(), v.ID, c.path), codes.OK, "") // it was not off
 }
 
 // TestCommit checks the last look before a copy is opened for writing.
@@ -316,6 +321,7 @@ type agrees struct{}
 func (agrees) CheckOff(context.Context, string) error {
 	return status.Error(codes.FailedPrecondition, "no node is off")
 }
+func (agrees) Self(context.Context, string) (string, error)             { return "uid", nil }
 func (agrees) Ask(context.Context, Question, pool.Volume, string) error { return nil }
 
 // TestOtherPath has calls with another staging path than the one at which a volume is staged.

@@ -105,8 +105,24 @@ func (b Images) Make(v pool.Volume, format bool) error {
 	return errors.Join(err, allocate(v))
 }
 
+// open opens the file. A link in its place would lead to another file of this node.
+func open(v pool.Volume, flags int) (*os.File, error) {
+	file, err := os.OpenFile(image(v), flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", image(v))
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
 func allocate(v pool.Volume) error {
-	file, err := os.OpenFile(image(v), os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := open(v, os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return err
 	}
@@ -117,7 +133,7 @@ func allocate(v pool.Volume) error {
 
 // Check looks at the file, and reads its first block.
 func (Images) Check(v pool.Volume) error {
-	file, err := os.Open(image(v))
+	file, err := open(v, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
@@ -134,6 +150,9 @@ func (Images) Check(v pool.Volume) error {
 
 // Attach attaches a loop device to the file, or finds the one that is attached.
 func (b Images) Attach(v pool.Volume) (source, fsType string, options []string, err error) {
+	if err := b.Check(v); err != nil {
+		return "", "", nil, err
+	}
 	device, err := b.run("losetup", "--find", "--show", "--nooverlap", image(v))
 	if v.Block {
 		return device, "", []string{"bind"}, err

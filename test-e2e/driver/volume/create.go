@@ -25,12 +25,14 @@ func (m *Manager) Create(ctx context.Context, wanted pool.Volume, limit int64) (
 	m.calls.LockKey(id)
 	defer func() { _ = m.calls.UnlockKey(id) }()
 
-	own, others, err := m.find(id)
+	wanted.ID, wanted.State = id, pool.Creating
+	own, err := m.own(id)
+	if err == nil && (own == nil || own.FencedFor != "") {
+		err = m.ask(ctx, Make, wanted) // It may be elsewhere. The API server knows, and no node has to answer.
+	}
 	switch {
 	case err != nil:
 		return pool.Volume{}, err
-	case own == nil && len(others) > 0:
-		return pool.Volume{}, status.Errorf(codes.Aborted, "volume %s is on node %s", id, others[0].store.Node)
 	case own != nil && (isHalf(*own) || own.FencedFor == pool.Deletion):
 		return pool.Volume{}, status.Errorf(codes.Aborted, "volume %s is being deleted or moved", id)
 	case own != nil && (own.CapacityBytes < wanted.CapacityBytes || limit > 0 && own.CapacityBytes > limit || own.Block != wanted.Block || !slices.Equal(own.Pools, wanted.Pools)):
@@ -38,7 +40,6 @@ func (m *Manager) Create(ctx context.Context, wanted pool.Volume, limit int64) (
 	case own != nil && own.State == pool.Ready:
 		return *own, nil
 	}
-	wanted.ID, wanted.State = id, pool.Creating
 	v, err := m.Store.Reserve(wanted)
 	if err != nil {
 		return v, internal(err)

@@ -67,7 +67,7 @@ func TestCreateRepeated(t *testing.T) {
 		"creating":      {set(func(v *pool.Volume) { v.State = pool.Creating }), codes.ResourceExhausted, "none, none"},
 		"ready":         {set(func(*pool.Volume) {}), codes.OK, "ready first, none"},
 		"staged":        {set(func(v *pool.Volume) { v.StagedAt = "/stage" }), codes.OK, "ready first, none"},
-		"fenced":        {set(func(v *pool.Volume) { v.FencedFor = "m" }), codes.OK, "ready first, none"},
+		"fenced":        {set(func(v *pool.Volume) { v.FencedFor = "m" }), codes.Aborted, "ready first, none"},
 		"being deleted": {set(func(v *pool.Volume) { v.FencedFor = pool.Deletion }), codes.Aborted, "ready first, none"},
 		"elsewhere":     {move, codes.Aborted, "none, ready second"},
 		"on its way back": {func(c *cluster, n, m *Manager, id string) {
@@ -212,7 +212,7 @@ func TestDeleteOrStage(t *testing.T) {
 			return staged, deleted
 		},
 		"deleted after it was staged": func(c *cluster, n, m *Manager, id string) (staged, deleted error) {
-			staged = m.serve(c.Context(), id, c.path, nil)
+			staged = m.serve(c.Context(), id, c.path, false, nil)
 			return staged, n.Delete(c.Context(), id)
 		},
 		"deleted while it is copied": func(c *cluster, n, m *Manager, id string) (staged, deleted error) {
@@ -272,9 +272,10 @@ func mustGet(c *cluster, m *Manager, id string) pool.Volume {
 	return v
 }
 
-func move(c *cluster, _, m *Manager, id string) {
+func move(c *cluster, n, m *Manager, id string) {
 	c.release(id)
 	c.write(m, id, "second")
+	n.GiveUp(c.Context())
 }
 
 // TestDeleteWithoutOthers deletes a volume on a node that cannot see the books of the node that

@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -12,7 +13,7 @@ import (
 	"capacityv2.internal/test-e2e/driver/pool"
 )
 
-// Delete deletes a volume and all of its copies. It can be repeated. It fails on a node
+// Delete deletes a volume; nodes with other copies of it remove them themselves. It can be repeated. It fails on a node
 // that does not own the volume: external-provisioner with --node-deployment asks every
 // node to delete a volume whose PersistentVolume has no node affinity, and takes the
 // first OK for the end of the volume.
@@ -24,22 +25,24 @@ func (m *Manager) Delete(ctx context.Context, id string) error {
 	defer func() { _ = m.calls.UnlockKey(id) }()
 
 	own, others, err := m.find(id)
+	if own == nil { // What is fenced for deletion is never served again.
+		others = slices.DeleteFunc(others, func(r replica) bool { return r.volume.FencedFor == pool.Deletion })
+	}
 	switch {
 	case err != nil:
 		return err
 	case own == nil && len(others) == 0:
 		return m.checkGone(id)
-	case own == nil || own.State == pool.Rebuilding: // One that is complete may be where the volume is.
+	case own == nil || own.State == pool.Rebuilding || slices.ContainsFunc(others, func(r replica) bool { return r.volume.Generation > own.Generation }):
+		// One that is complete may be where the volume is.
 		return status.Errorf(codes.FailedPrecondition, "node %s does not own volume %s", m.Store.Node, id)
 	}
-	// The own copy is the first that is fenced, and the last that is removed.
+	// The own copy is the first that is fenced.
 	if err := m.fence(ctx, append([]replica{{m.Store, *own}}, others...), pool.Deletion); err != nil {
 		return err
 	}
-	for _, r := range append(others, replica{m.Store, *own}) {
-		if err := r.store.Discard(r.volume); err != nil {
-			return internal(err)
-		}
+	if err := m.Store.Discard(*own); err != nil {
+		return internal(err)
 	}
 	klog.FromContext(ctx).Info("Deleted volume", "volume", id)
 	return nil

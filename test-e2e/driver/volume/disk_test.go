@@ -160,4 +160,5 @@ func TestOlderBooks(t *testing.T) {
 type says struct{ error }
 
 func (says) CheckOff(context.Context, string) error                     { return nil }
+func (says) Self(context.Context, string) (string, error)               { return "uid", nil }
 func (s says) Ask(context.Context, Question, pool.Volume, string) error { return s.error }

@@ -78,6 +78,8 @@ func (c *cluster) CheckOff(_ context.Context, node string) error {
 	return status.Errorf(codes.FailedPrecondition, "node %s may run", node)
 }
 
+func (c *cluster) Self(context.Context, string) (string, error) { return "uid", nil }
+
 func (c *cluster) Ask(_ context.Context, question Question, v pool.Volume, node string) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -90,6 +92,9 @@ func (c *cluster) Ask(_ context.Context, question Question, v pool.Volume, node 
 		return status.Error(codes.FailedPrecondition, "volume is here")
 	case question == Drop:
 		delete(c.begun, volume)
+	case question == Make && named == "":
+	case question == Make, question == Named && named != node:
+		return status.Errorf(codes.Aborted, "volume is on %q", named)
 	case question == Show:
 		c.shown = append(c.shown, node)
 	case named != "" && named != node, named == "" && sent != "" && sent != node:

@@ -219,7 +219,7 @@ func TestKilled(t *testing.T) {
 		if err := m.copyHere(c.Context(), id); err != nil {
 			return err
 		}
-		return m.serve(c.Context(), id, c.paths[m.Store.Node], nil)
+		return m.serve(c.Context(), id, c.paths[m.Store.Node], false, nil)
 	}
 	unstage := func(c *cluster, m *Manager) error { return m.Release(c.Context(), id, c.paths[m.Store.Node]) }
 	remove := func(c *cluster, m *Manager) error { return m.Delete(c.Context(), id) }
@@ -235,9 +235,9 @@ func TestKilled(t *testing.T) {
 		"create a device": {block: true, on: "n", call: create(true), steps: [][]string{
 			record(pool.Creating), {"make data", "made data"}, record(pool.Ready)}},
 		"stage": {on: "n", before: []func(*cluster, *Manager) error{create(false)}, call: stage, steps: [][]string{
-			record(pool.Ready), {"losetup --find", "mount", "losetup --associated", "losetup --detach", "losetup --associated"}}},
+			record(pool.Ready), {"losetup --find", "mount", "losetup --associated", "losetup --detach", "losetup --associated"}, record(pool.Ready)}},
 		"stage a device": {block: true, on: "n", before: []func(*cluster, *Manager) error{create(true)}, call: stage, steps: [][]string{
-			record(pool.Ready), {"losetup --find", "mount"}}},
+			record(pool.Ready), {"losetup --find", "mount"}, record(pool.Ready)}},
 		"unstage": {on: "n", before: []func(*cluster, *Manager) error{create(false), stage}, call: unstage, steps: [][]string{
 			{"unmount", "losetup --associated"}, record(pool.Ready)}},
 		"unstage a device": {block: true, on: "n", before: []func(*cluster, *Manager) error{create(true), stage}, call: unstage, steps: [][]string{
@@ -249,7 +249,7 @@ func TestKilled(t *testing.T) {
 			{"copy data", "copied data"}, record(pool.Rebuilt),
 			record(pool.Ready), // fenced on n
 			record(pool.Ready), {"losetup --find", "mount", "losetup --associated", "losetup --detach", "losetup --associated"},
-			discard}},
+			record(pool.Ready)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for step := 0; ; step++ {
@@ -274,6 +274,7 @@ func TestKilled(t *testing.T) {
 					c.fsck(when+", restarted", false)
 				}
 				c.expect(test.call(c, called), codes.OK, "")
+				c.start("n").GiveUp(t.Context())
 				c.fsck(when+", repeated", true)
 				for _, node := range []string{"n", "m"} {
 					m := c.start(node)

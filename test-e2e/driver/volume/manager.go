@@ -25,6 +25,8 @@ type Placement interface {
 	// Ask returns no error if a node may do what it asks for, Aborted if the volume is or
 	// was sent elsewhere, and Unavailable if that cannot be told.
 	Ask(ctx context.Context, question Question, v pool.Volume, node string) error
+	// Self returns the UID of the Node object of a node.
+	Self(ctx context.Context, node string) (string, error)
 }
 
 // Question is what a node asks about a volume.
@@ -40,6 +42,10 @@ const (
 	Show Question = "show"
 	// Drop: may the node remove its copy? FailedPrecondition if the node affinity names it, or it is a home node.
 	Drop Question = "drop"
+	// Named: does the node affinity name the node?
+	Named Question = "named"
+	// Make: is there no PersistentVolume yet, so that the volume may be made?
+	Make Question = "make"
 )
 
 // Manager manages the volumes of one node. All of its errors have a gRPC status.
@@ -60,6 +66,10 @@ type Manager struct {
 	// mutex protects jobs, which are the copies that go on, by volume ID.
 	mutex sync.Mutex
 	jobs  map[string]*job
+	// shown has the UIDs of the Node object with which copies were shown, by volume ID.
+	shown map[string]string
+	// showAt is when to show all of them again.
+	showAt time.Time
 }
 
 // New returns a manager, after it has finished or undone what a driver has left that
@@ -113,15 +123,20 @@ type replica struct {
 	volume pool.Volume
 }
 
-// find returns what this and the other nodes know of a volume. own is nil if this node
-// does not know it.
-func (m *Manager) find(id string) (own *pool.Volume, others []replica, err error) {
+// own returns what this node knows of a volume, or nil.
+func (m *Manager) own(id string) (*pool.Volume, error) {
 	v, err := m.Store.Get(id)
-	switch {
-	case err == nil:
-		own = &v
-	case !errors.Is(err, pool.ErrNotFound):
-		return nil, nil, internal(err)
+	if errors.Is(err, pool.ErrNotFound) {
+		return nil, nil
+	}
+	return &v, internal(err)
+}
+
+// find returns what this and the other nodes know of a volume. own is nil if this node
+// does not know it. If one of them does not answer, the error is Unavailable: it may have the data.
+func (m *Manager) find(id string) (own *pool.Volume, others []replica, err error) {
+	if own, err = m.own(id); err != nil {
+		return nil, nil, err
 	}
 	stores, err := m.Store.Others()
 	if err != nil {

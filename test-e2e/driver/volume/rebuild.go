@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"strings"
 
 	continuity "github.com/containerd/continuity/fs"
 	"golang.org/x/sys/unix"
@@ -39,50 +38,23 @@ func (m *Manager) copyFrom(ctx context.Context, source replica, own pool.Volume)
 	if err := m.copyData(ctx, source, own); err != nil {
 		return internal(err)
 	}
-	id := volumeID(own)
-	_, err := m.Store.Update(id, func(v *pool.Volume) error {
+	_, err := m.Store.Update(own.ID, func(v *pool.Volume) error {
 		if v.StagedAt != "" {
-			return status.Errorf(codes.Aborted, "volume %s was staged while it was copied", id)
+			return status.Errorf(codes.Aborted, "volume %s was staged while it was copied", v.ID)
 		}
-		v.State, v.Generation = pool.Rebuilt, source.volume.Generation
-		return errors.Join(pool.Replace(*v, own), m.Store.MarkCopy(own.ID, false))
+		v.State, v.Generation, v.Served = pool.Rebuilt, source.volume.Generation, false
+		return pool.Complete(*v)
 	})
-	if errors.Is(err, pool.ErrNotFound) {
-		return status.Errorf(codes.Aborted, "volume %s was deleted while it was copied", id)
+	if err != nil {
+		err = errors.Join(err, os.RemoveAll(pool.CopyPath(own)))
 	}
-	if err == nil && own.ID != id {
-		err = m.Store.Discard(own) // with what it has replaced
+	if errors.Is(err, pool.ErrNotFound) {
+		return status.Errorf(codes.Aborted, "volume %s was deleted while it was copied", own.ID)
 	}
 	if err == nil {
-		klog.FromContext(ctx).Info("Copied volume", "volume", id, "from", source.store.Node, "pool", own.Pool, "bytes", own.CapacityBytes)
+		klog.FromContext(ctx).Info("Copied volume", "volume", own.ID, "from", source.store.Node, "pool", own.Pool, "bytes", own.CapacityBytes)
 	}
 	return internal(err)
-}
-
-// beside is added to the ID of a copy that is made beside an old one. No ID ends so: it has one @, before the name of a node.
-const beside = "@@copy"
-
-// volumeID returns the ID of the volume of a copy.
-func volumeID(v pool.Volume) string { return strings.TrimSuffix(v.ID, beside) }
-
-// reserve takes the room for a copy. An old one of this node may be the last one that somebody can read, so it
-// stays until the new one is complete, if its pool has room for both.
-func (m *Manager) reserve(source pool.Volume, own *pool.Volume) (pool.Volume, error) {
-	wanted := source
-	wanted.State, wanted.Generation, wanted.FencedFor, wanted.StagedAt = pool.Rebuilding, 0, "", ""
-	if own != nil {
-		if err := m.Store.Mounted(*own); err != nil {
-			return *own, err
-		}
-	}
-	if own != nil && own.State == pool.Ready {
-		second := wanted
-		second.ID, second.Pools = wanted.ID+beside, []string{own.Pool}
-		if v, err := m.Store.Reserve(second); !errors.Is(err, pool.ErrNoRoom) {
-			return v, err
-		}
-	}
-	return m.Store.Reserve(wanted)
 }
 
 // prepare takes the room for a copy of a volume, and fences the other ones. own is nil if
@@ -102,7 +74,14 @@ func (m *Manager) prepare(ctx context.Context, id string) (source replica, own *
 	if err := errors.Join(source.store.Mounted(source.volume), m.Backing.Check(source.volume)); err != nil {
 		return source, nil, status.Errorf(codes.Unavailable, "the data of volume %s on node %s cannot be read: %v", id, source.store.Node, err)
 	}
-	reserved, err := m.reserve(source.volume, own)
+	wanted := source.volume
+	wanted.State, wanted.Generation, wanted.FencedFor, wanted.StagedAt, wanted.Served = pool.Rebuilding, 0, "", "", false
+	if own != nil {
+		if err := m.Store.Mounted(*own); err != nil {
+			return source, nil, internal(err)
+		}
+	}
+	reserved, err := m.Store.Reserve(wanted)
 	if err != nil {
 		return source, nil, internal(err)
 	}
@@ -114,7 +93,7 @@ func (m *Manager) prepare(ctx context.Context, id string) (source replica, own *
 	if err == nil {
 		err = m.fence(ctx, others, m.Store.Node)
 	}
-	if err == nil && own != nil && reserved.ID == id {
+	if err == nil && own != nil {
 		var half pool.Volume
 		half, err = m.Store.Update(id, func(v *pool.Volume) error {
 			v.State, v.Generation = pool.Rebuilding, 0
@@ -127,15 +106,17 @@ func (m *Manager) prepare(ctx context.Context, id string) (source replica, own *
 	return source, &reserved, internal(err)
 }
 
-// copyData replaces the data of a copy by that of another one. Until the caller says
-// that it is complete, it does not count. If the context ends, so does it, after the
-// step that goes on.
-func (m *Manager) copyData(ctx context.Context, from replica, to pool.Volume) error {
-	err := m.Store.MarkCopy(to.ID, true)
-	if err == nil {
-		err = os.RemoveAll(to.Path)
-	}
-	if err != nil {
+// copyData makes a copy of another one, under a name that is no volume's. An old one goes first: there may be no
+// room for both. If the context ends, so does it, after the step that goes on.
+func (m *Manager) copyData(ctx context.Context, from replica, to pool.Volume) (err error) {
+	old := to.Path
+	to.Path = pool.CopyPath(to)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(to.Path))
+		}
+	}()
+	if err := errors.Join(os.RemoveAll(old), os.RemoveAll(to.Path)); err != nil {
 		return err
 	}
 	m.Store.Step("copy data")

@@ -55,18 +55,6 @@ func (s *slow) waitUntilCopying() {
 	}
 }
 
-// keepOld gives node n its old copy back, as if it could not have been removed.
-func (s *slow) keepOld() {
-	s.Helper()
-	v, err := s.n.Store.Reserve(pool.Volume{ID: s.id, State: pool.Ready, CapacityBytes: gi, Generation: 1})
-	if err != nil {
-		s.Fatal(err)
-	}
-	if err := os.Mkdir(v.Path, 0o700); err != nil {
-		s.Fatal(err)
-	}
-}
-
 // ended returns a context that has ended, as that of a call whose caller does not wait.
 func ended(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -114,7 +102,7 @@ func TestReleaseEndsCopy(t *testing.T) {
 		t.Error("after it was unstaged, it goes on")
 	}
 	// A call that has got so far, and whose caller has gone.
-	err = s.n.serve(ended(t), s.id, s.path, nil)
+	err = s.n.serve(ended(t), s.id, s.path, false, nil)
 	s.expect(err, codes.Canceled, "")
 	if v, err := s.n.Get(s.id); err != nil || v.StagedAt != "" {
 		t.Errorf("staged: %v, %v", v, err)
@@ -195,23 +183,18 @@ func TestServedAtHomeWhileCopied(t *testing.T) {
 	}
 }
 
-// TestOldCopy has the old copy left over when the new one is served.
+// TestOldCopy moves a volume back to a node that has not yet given up its old copy.
 func TestOldCopy(t *testing.T) {
 	s := newSlow(t)
 	close(s.allow)
 	err := s.m.Acquire(t.Context(), s.id, s.path)
 	s.expect(err, codes.OK, "")
-	s.keepOld()
-	s.m.Sweep(t.Context())
-	if got := s.data(s.n, s.id); got != "none" {
-		t.Errorf("after a look at it: %s", got)
-	}
-	s.keepOld()
 	s.expect(s.m.Release(t.Context(), s.id, s.path), codes.OK, "")
 	s.release(s.id)
 	err = s.n.Acquire(t.Context(), s.id, s.path)
 	s.expect(err, codes.OK, "")
-	if got := s.data(s.n, s.id); got != "ready first" || s.left(s.n) != 9 {
+	s.m.GiveUp(t.Context())
+	if got := s.data(s.n, s.id); got != "ready first" || s.left(s.n) != 9 || s.left(s.m) != 10 {
 		t.Errorf("back home: %s, %d are left", got, s.left(s.n))
 	}
 }
@@ -296,7 +279,7 @@ func TestShow(t *testing.T) {
 		want    int
 	}{
 		"complete": {func(*slow) {}, 1},
-		"old":      {func(s *slow) { s.write(s.m, s.id, "second"); s.keepOld() }, 0},
+		"old":      {func(s *slow) { s.write(s.m, s.id, "second") }, 0},
 		"no data": {func(s *slow) {
 			if err := os.RemoveAll(filepath.Join(s.pool("n"), s.id)); err != nil {
 				s.Fatal(err)
@@ -326,7 +309,10 @@ func TestDeleteNeverServed(t *testing.T) {
 	s.named[s.id] = "m"
 	s.expect(s.m.Release(t.Context(), s.id, s.path), codes.OK, "")
 	s.m.Sweep(t.Context())
-	s.expect(s.m.Delete(t.Context(), s.id), codes.OK, "")
+	for range 2 {
+		s.expect(s.m.Delete(t.Context(), s.id), codes.OK, "")
+	}
+	s.n.GiveUp(t.Context())
 	if got := s.data(s.n, s.id) + ", " + s.data(s.m, s.id); got != "none, none" {
 		t.Error(got)
 	}

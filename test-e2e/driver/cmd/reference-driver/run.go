@@ -81,6 +81,7 @@ func startNode(ctx context.Context, group *errgroup.Group, o options, placement 
 	}
 	group.Go(func() error { return server.Serve(ctx, grpcServer, socket) })
 	group.Go(func() error { wait.UntilWithContext(ctx, manager.Sweep, 10*time.Second); return nil })
+	group.Go(func() error { wait.UntilWithContext(ctx, manager.GiveUp, time.Second); return nil })
 	registration := grpc.NewServer()
 	registerapi.RegisterRegistrationServer(registration, &server.Registration{
 		Driver: server.Driver, Endpoint: socket, Failed: func(reason string) {
