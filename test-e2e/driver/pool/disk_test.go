@@ -17,10 +17,10 @@ func TestRemoveUnknown(t *testing.T) {
 		prepare func(*Store) error
 		stays   bool
 	}{
-		"unknown":                 {file: "v", stays: true},
-		"copy that was cut":       {file: "v" + copying},
-		"removed half":            {file: "v" + suffix},
-		"of the node x.removed":   {file: "v@x.removed", stays: true},
+		"unknown":               {file: "v", stays: true},
+		"copy that was cut":     {file: "v" + copying},
+		"removed half":          {file: "v" + suffix},
+		"of the node x.removed": {file: "v@x.removed", stays: true},
 		"on another disk": {file: "v" + suffix, prepare: func(s *Store) error {
 			return os.WriteFile(diskID(s.folder("a")), []byte("other"), 0o600)
 		}, stays: true},
