@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -25,28 +24,21 @@ func diskID(folder string) string { return filepath.Join(filepath.Dir(folder), "
 // errHasData is final: somebody has to look.
 var errHasData = errors.New("restore the books, or empty it")
 
-// addPool makes the folder of a pool that is new in the books, and never again. Its disk gets an ID, and so does
-// that of a pool of an older driver, which gave none. The disk is the first to have it: while it is full, a pool stays
-// as it was.
-func (s *Store) addPool(name string, volumes map[string]*Volume) error {
-	dir := s.folder(name)
-	known, err := os.ReadFile(s.known(name))
-	isNew := errors.Is(err, fs.ErrNotExist)
-	if isNew {
-		err = s.makeFolder(name)
-	}
-	if err != nil {
+// addPool makes the folder of a pool that is new in the books, and never again. Its disk gets an ID, and is the first to
+// have it: while it is full, a pool stays new.
+func (s *Store) addPool(name string) error {
+	_, err := os.Stat(s.known(name))
+	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	id := cmp.Or(string(known), rand.Text())
-	have, _ := os.ReadFile(diskID(dir))
-	if isNew || (len(known) == 0 || len(have) == 0) && isOf(name, dir, volumes) {
-		err = s.replace(diskID(dir), []byte(id), "ID")
+	id := []byte(rand.Text())
+	if err := s.makeFolder(name); err != nil {
+		return err
 	}
-	if err == nil && len(known) == 0 {
-		err = s.replace(s.known(name), []byte(id), "ID")
+	if err := s.replace(diskID(s.folder(name)), id, "ID"); err != nil {
+		return err
 	}
-	return err
+	return s.replace(s.known(name), id, "ID")
 }
 
 func (s *Store) makeFolder(pool string) error {
@@ -59,21 +51,6 @@ func (s *Store) makeFolder(pool string) error {
 		err = fmt.Errorf("pool %s is new in the books of node %s, but %s has data; %w", pool, s.Node, dir, errHasData)
 	}
 	return errors.Join(err, SyncFolder(filepath.Dir(dir)))
-}
-
-// isOf tells by what is on a disk whether it is that of a pool: it has one of the pool's volumes, or both are empty.
-func isOf(pool, dir string, volumes map[string]*Volume) bool {
-	data, err := os.ReadDir(dir)
-	isEmpty := true
-	for id, v := range volumes {
-		if v.Pool == pool {
-			isEmpty = false
-			if slices.ContainsFunc(data, func(e fs.DirEntry) bool { return e.Name() == id }) {
-				return true
-			}
-		}
-	}
-	return err == nil && isEmpty && len(data) == 0
 }
 
 // Mounted returns an error if the disk of a volume is not mounted, or another one is in its place.
@@ -95,9 +72,6 @@ func (s *Store) mounted(pool, folder string) error {
 	_, err := os.Stat(folder)
 	want, wantErr := os.ReadFile(s.known(pool))
 	have, haveErr := os.ReadFile(diskID(folder))
-	if errors.Is(haveErr, fs.ErrNotExist) {
-		haveErr = nil // An older driver, which may run on another node, gives no IDs.
-	}
 	if err := errors.Join(err, wantErr, haveErr); err != nil {
 		return err
 	}

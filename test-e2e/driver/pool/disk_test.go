@@ -68,25 +68,19 @@ func TestNoMark(t *testing.T) {
 	}
 	mount := func(disk string, flags uintptr) error { return unix.Mount("tmpfs", disk, "tmpfs", flags, "size=8k") }
 	for name, test := range map[string]struct {
-		isOld      bool // has a volume, and a driver that gave no IDs
 		spoil      func(disk string) error
 		mend       func(disk string) error
 		left, then []int64
 	}{
 		"full": {spoil: fill, mend: free, left: []int64{5}, then: []int64{10, 5}},
-		"full, with volumes of a driver that gave no IDs": {isOld: true, spoil: fill, mend: free, left: []int64{9, 5}, then: []int64{10, 5}},
 		"read-only": {
 			spoil: func(disk string) error { return mount(disk, unix.MS_REMOUNT|unix.MS_RDONLY) },
 			mend:  func(disk string) error { return mount(disk, unix.MS_REMOUNT) },
 			left:  []int64{5}, then: []int64{10, 5},
 		},
-		"killed before it was written": {
-			isOld: true, spoil: func(disk string) error { return os.WriteFile(filepath.Join(disk, "id"), nil, 0o600) },
-			mend: free, left: []int64{9, 5}, then: []int64{10, 5},
-		},
 		"killed before it was in the books": {
-			isOld: true, spoil: func(disk string) error { return os.WriteFile(filepath.Join(disk, "id"), []byte("other"), 0o600) },
-			mend: free, left: []int64{9, 5}, then: []int64{10, 5},
+			spoil: func(disk string) error { return os.WriteFile(filepath.Join(disk, "id"), []byte("other"), 0o600) },
+			mend:  free, left: []int64{10, 5}, then: []int64{10, 5},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,15 +94,6 @@ func TestNoMark(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			v := Volume{ID: "v", CapacityBytes: gi, Pools: []string{"a"}}
-			if test.isOld {
-				s := create(t, root, "n", 10, 5)
-				var err error
-				v, err = s.Reserve(v)
-				if err := errors.Join(err, os.Mkdir(v.Path, 0o700), os.Truncate(s.known("a"), 0), os.Remove(diskID(s.folder("a")))); err != nil {
-					t.Fatal(err)
-				}
-			}
 			if err := test.spoil(disk); err != nil {
 				t.Fatal(err)
 			}
@@ -121,11 +106,6 @@ func TestNoMark(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := create(t, root, "n", 10, 5)
-			if test.isOld {
-				if err := s.Discard(v); err != nil {
-					t.Error(err)
-				}
-			}
 			if left := available(t, s); !reflect.DeepEqual(left, test.then) {
 				t.Errorf("then, %d are left; expected %d", left, test.then)
 			}

@@ -63,9 +63,9 @@ func Create(root, node string, pools []Pool) (*Store, error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, err
 	}
-	return s, s.locked(func(volumes map[string]*Volume) error {
+	return s, s.locked(func(map[string]*Volume) error {
 		for _, p := range pools {
-			err := s.addPool(p.Name, volumes)
+			err := s.addPool(p.Name)
 			if errors.Is(err, errHasData) {
 				return err
 			}
