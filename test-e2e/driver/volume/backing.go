@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	continuity "github.com/containerd/continuity/fs"
 	"golang.org/x/sys/unix"
 
 	"k8s.io/utils/exec"
@@ -22,6 +24,9 @@ type Backing interface {
 	// Make makes the data of a new volume, or of a copy whose holes are not allocated. It can be
 	// repeated.
 	Make(v pool.Volume, format bool) error
+	// Copy makes the data of a volume from that of another node, which may have put anything there. unchanged
+	// returns an error if that was written since.
+	Copy(ctx context.Context, from, to pool.Volume) (unchanged func() error, err error)
 	// Check returns an error if the data of a volume is not there, is not all of it, or its beginning cannot
 	// be read.
 	Check(v pool.Volume) error
@@ -59,6 +64,19 @@ func makeFolder(v pool.Volume) error {
 		return err
 	}
 	return nil
+}
+
+// Copy copies the folder.
+func (Folders) Copy(ctx context.Context, from, to pool.Volume) (unchanged func() error, err error) {
+	return func() error {
+		// Names, kinds, owners, permissions, sizes and times: what is written changes them.
+		return continuity.Changes(ctx, from.Path, to.Path, func(kind continuity.ChangeKind, path string, _ fs.FileInfo, err error) error {
+			if err == nil && kind != continuity.ChangeKindUnmodified {
+				err = fmt.Errorf("%s differs", path)
+			}
+			return err
+		})
+	}, continuity.CopyDir(to.Path, from.Path)
 }
 
 // Check reads the folder.
@@ -126,26 +144,62 @@ func allocate(v pool.Volume) error {
 	if err != nil {
 		return err
 	}
-	const sector = 512
-	err = unix.Fallocate(int(file.Fd()), 0, 0, (v.CapacityBytes+sector-1)/sector*sector)
+	err = unix.Fallocate(int(file.Fd()), 0, 0, sectors(v))
 	return errors.Join(err, file.Sync(), file.Close())
+}
+
+// sectors returns the size of a volume in whole sectors.
+func sectors(v pool.Volume) int64 {
+	const sector = 512
+	return (v.CapacityBytes + sector - 1) / sector * sector
+}
+
+// Copy copies the file that is open, whatever its name leads to meanwhile.
+func (Images) Copy(_ context.Context, from, to pool.Volume) (unchanged func() error, err error) {
+	file, before, err := openWhole(from)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if err := makeFolder(to); err != nil {
+		return nil, err
+	}
+	return func() error {
+		file, now, err := openWhole(from)
+		if err != nil {
+			return err
+		}
+		if !os.SameFile(before, now) || !before.ModTime().Equal(now.ModTime()) {
+			err = fmt.Errorf("%s differs", image(from))
+		}
+		return errors.Join(err, file.Close())
+	}, continuity.CopyFile(image(to), fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
+}
+
+// openWhole opens the file if it has the size of the volume.
+func openWhole(v pool.Volume) (*os.File, fs.FileInfo, error) {
+	file, err := open(v, os.O_RDONLY)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && info.Size() != sectors(v) {
+		err = fmt.Errorf("%s has %d bytes; expected %d", image(v), info.Size(), sectors(v))
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	return file, info, nil
 }
 
 // Check looks at the file, and reads its first block.
 func (Images) Check(v pool.Volume) error {
-	file, err := open(v, os.O_RDONLY)
+	file, _, err := openWhole(v)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err == nil && info.Size() < v.CapacityBytes {
-		err = fmt.Errorf("%s has %d bytes; expected %d", image(v), info.Size(), v.CapacityBytes)
-	}
-	if err == nil {
-		_, err = file.ReadAt(make([]byte, 1), 0)
-	}
-	return err
+	_, err = file.ReadAt(make([]byte, 1), 0)
+	return errors.Join(err, file.Close())
 }
 
 // Attach attaches a loop device to the file, or finds the one that is attached.

@@ -18,10 +18,11 @@
 //  5. Name this node in the PersistentVolume.
 //  6. Count the generation up, and say that the volume is staged here.
 //  7. Mount it.
-//  8. Give up the old copy.
+//  8. Say that it was served. The node with the old copy finds that, and removes it by itself.
 //
-// An old copy that the node has stays until step 4 is complete, if its pool has room for both.
-// Steps 1 to 4 are left out if the data is here. Unstaging ends step 4. What is left by calls
+// An old copy that the node has goes before step 4: there may be no room for both. A copy is made under
+// another name until it is complete. Steps 1 to 4 are left out if the data is here, and if the
+// PersistentVolume says so, no other node is asked. Unstaging ends step 4. What is left by calls
 // that never came again is found by Sweep.
 //
 // Two nodes that do this at once may both fail and try again, but never both get to 6:

@@ -58,6 +58,36 @@ func TestLinkedImage(t *testing.T) {
 	}
 }
 
+// TestCopyImage has a node that puts more into the folder of a volume than its image. It is not copied.
+func TestCopyImage(t *testing.T) {
+	dir := t.TempDir()
+	from := pool.Volume{Path: filepath.Join(dir, "from"), CapacityBytes: 1, Block: true}
+	to := pool.Volume{Path: filepath.Join(dir, "to"), CapacityBytes: 1, Block: true}
+	b := Images{}
+	if err := errors.Join(b.Make(from, true), os.WriteFile(filepath.Join(from.Path, "more"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	unchanged, err := b.Copy(t.Context(), from, to)
+	if err := errors.Join(err, b.Check(to)); err != nil {
+		t.Fatal(err)
+	}
+	if err := unchanged(); err != nil {
+		t.Error(err)
+	}
+	if files, err := os.ReadDir(to.Path); err != nil || len(files) != 1 {
+		t.Errorf("copied: %v, %v", files, err)
+	}
+	if err := os.Truncate(image(from), 1024); err != nil {
+		t.Fatal(err)
+	}
+	if err := unchanged(); err == nil {
+		t.Error("it was written, and counts as unchanged")
+	}
+	if _, err := b.Copy(t.Context(), from, to); err == nil {
+		t.Error("an image was copied that takes more room than its volume")
+	}
+}
+
 // TestBrokenPeer has another node whose books cannot be read. This one serves and creates without it.
 func TestBrokenPeer(t *testing.T) {
 	c := newCluster(t, map[string]int64{"n": 10, "m": 10})

@@ -3,10 +3,8 @@ package volume
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 
-	continuity "github.com/containerd/continuity/fs"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -123,17 +121,14 @@ func (m *Manager) copyData(ctx context.Context, from replica, to pool.Volume) (e
 	if ctx.Err() != nil {
 		return status.Errorf(codes.Aborted, "volume %s is not wanted here any more", to.ID)
 	}
-	if err := continuity.CopyDir(to.Path, from.volume.Path); err != nil {
+	unchanged, err := m.Backing.Copy(ctx, from.volume, to)
+	if err != nil {
 		return err
 	}
 	m.Store.Step("copied data")
-	// Names, kinds, owners, permissions, sizes and times: what is written changes them.
-	err = continuity.Changes(ctx, from.volume.Path, to.Path, func(kind continuity.ChangeKind, path string, _ fs.FileInfo, err error) error {
-		if err == nil && kind != continuity.ChangeKindUnmodified {
-			err = status.Errorf(codes.FailedPrecondition, "volume %s is still being written on node %s: %s differs", to.ID, from.store.Node, path)
-		}
-		return err
-	})
+	if err = unchanged(); err != nil {
+		err = status.Errorf(codes.FailedPrecondition, "volume %s is still being written on node %s: %v", to.ID, from.store.Node, err)
+	}
 	if ctx.Err() != nil {
 		return status.Errorf(codes.Aborted, "volume %s is not wanted here any more", to.ID)
 	}
