@@ -50,6 +50,9 @@ type Volume struct {
 	// FencedFor is the node that takes the volume over, or Deletion. A fenced copy is not
 	// served.
 	FencedFor string `json:"fencedFor,omitempty"`
+	// Contested is whether the copy was fenced, and has not been opened since then. Another node may be about to
+	// open its own, so that has to be fenced first.
+	Contested bool `json:"contested,omitempty"`
 	// StagedAt is the path at which the volume is staged on this node, or empty.
 	StagedAt string `json:"stagedAt,omitempty"`
 	// Served is whether this copy was ever mounted. From then on, those of other nodes are given up.

@@ -26,7 +26,7 @@ import (
 // undone, or is in use: the kubelet unstages it.
 func (m *Manager) Acquire(ctx context.Context, id, path string, options ...string) error {
 	own, err := m.own(id)
-	isNamed := err == nil && own != nil && own.State == pool.Ready && own.FencedFor == "" && m.ask(ctx, Named, *own) == nil
+	isNamed := err == nil && own != nil && isUncontested(*own) && m.ask(ctx, Named, *own) == nil
 	if err == nil && !isNamed {
 		err = m.join(ctx, id, func(ctx context.Context) error { return m.copyHere(ctx, id) })
 	}
@@ -34,6 +34,11 @@ func (m *Manager) Acquire(ctx context.Context, id, path string, options ...strin
 		return internal(err)
 	}
 	return internal(m.serve(ctx, id, path, isNamed, options))
+}
+
+// isUncontested tells whether no other node can have begun to take a copy over.
+func isUncontested(v pool.Volume) bool {
+	return v.State == pool.Ready && v.FencedFor == "" && !v.Contested
 }
 
 // serve opens the copy of this node and mounts it. This is done in the call, so that
@@ -47,7 +52,7 @@ func (m *Manager) serve(ctx context.Context, id, path string, isNamed bool, opti
 	}
 	own, err := m.own(id)
 	// Whoever takes it over fences it first.
-	isAlone := own != nil && own.State == pool.Ready && (own.StagedAt != "" || isNamed && own.FencedFor == "")
+	isAlone := own != nil && own.State == pool.Ready && (own.StagedAt != "" || isNamed && isUncontested(*own))
 	var others []replica
 	if err == nil && !isAlone {
 		own, others, err = m.find(id)
@@ -177,7 +182,7 @@ func (m *Manager) unfence(id string) error {
 		if v.FencedFor == pool.Deletion {
 			return deleted(id)
 		}
-		v.FencedFor = ""
+		v.FencedFor, v.Contested = "", true
 		return nil
 	})
 	return internal(err)
@@ -205,7 +210,7 @@ func (m *Manager) commit(id, path string, generation int64, others []replica) (p
 		if v.FencedFor != "" {
 			return status.Errorf(codes.Aborted, "node %s is taking volume %s over", v.FencedFor, id)
 		}
-		v.State, v.Generation, v.StagedAt = pool.Ready, generation+1, path
+		v.State, v.Generation, v.StagedAt, v.Contested = pool.Ready, generation+1, path, false
 		return nil
 	})
 }

@@ -36,8 +36,6 @@ type Backing interface {
 	// Detach undoes Attach, or has it undone when nothing uses the volume any more. Until then,
 	// inUse is true: it may be written.
 	Detach(v pool.Volume) (inUse bool, err error)
-	// DetachRemoved undoes Attach of a volume whose data was removed, and which is mounted at a path.
-	DetachRemoved(path string) error
 }
 
 // Folders are volumes that are folders. Nothing keeps a pod from writing more than the
@@ -92,9 +90,6 @@ func (Folders) Attach(v pool.Volume) (source, fsType string, options []string, e
 
 // Detach does nothing.
 func (Folders) Detach(pool.Volume) (inUse bool, err error) { return false, nil }
-
-// DetachRemoved does nothing.
-func (Folders) DetachRemoved(string) error { return nil }
 
 // Images are volumes that are files, allocated when they are made, on loop devices. One
 // with a file system has ext4, and is formatted when it is made: never later, because then
@@ -233,27 +228,6 @@ func (b Images) Detach(v pool.Volume) (inUse bool, err error) {
 	}
 	devices, err = b.attached(v)
 	return len(devices) > 0, err
-}
-
-// DetachRemoved detaches a device unless its number was given to another file meanwhile.
-func (b Images) DetachRemoved(path string) error {
-	var stat unix.Stat_t
-	if err := unix.Stat(path, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFBLK {
-		return err
-	}
-	// losetup does not list a device by another name.
-	sys, err := filepath.EvalSymlinks(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(stat.Rdev), unix.Minor(stat.Rdev)))
-	if err != nil {
-		return err
-	}
-	file, err := os.ReadFile(filepath.Join(sys, "loop/backing_file"))
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !strings.HasSuffix(strings.TrimSpace(string(file)), " (deleted)") {
-		return nil
-	}
-	if err == nil {
-		_, err = b.run("losetup", "--detach", filepath.Join("/dev", filepath.Base(sys)))
-	}
-	return err
 }
 
 // attached returns the devices of a volume by its file: nothing else is the same after a

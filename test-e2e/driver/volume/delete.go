@@ -86,7 +86,7 @@ func (m *Manager) release(ctx context.Context, id, path string) error {
 		return nil
 	}
 	if own.StagedAt == "" {
-		return internal(m.drop(ctx, own, false))
+		return internal(m.drop(ctx, own))
 	}
 	_, err = m.Store.Update(id, func(v *pool.Volume) error {
 		v.StagedAt = ""

@@ -19,14 +19,13 @@ import (
 // used.
 func isHalf(v pool.Volume) bool { return v.State == pool.Rebuilding || v.State == pool.Rebuilt }
 
-// drop removes half a volume, or the half copy of one that this node is not asked for any more, if it is one. begun says
-// that this call has begun it.
-func (m *Manager) drop(ctx context.Context, v pool.Volume, begun bool) error {
+// drop removes half a volume, or the half copy of one that this node is not asked for any more, if it is one.
+func (m *Manager) drop(ctx context.Context, v pool.Volume) error {
 	if v.State == pool.Ready {
 		return nil
 	}
 	err := m.ask(ctx, Drop, v)
-	if _, dataErr := os.Stat(v.Path); v.State != pool.Rebuilt && (begun || errors.Is(dataErr, fs.ErrNotExist)) {
+	if _, dataErr := os.Stat(v.Path); v.State != pool.Rebuilt && errors.Is(dataErr, fs.ErrNotExist) {
 		return m.Store.Discard(v)
 	}
 	return m.removeIf(ctx, err, v)
@@ -97,7 +96,7 @@ func (m *Manager) sweep(ctx context.Context, id, uid string) error {
 	case err != nil || own == nil:
 		return err
 	case own.State == pool.Creating || own.State == pool.Rebuilding:
-		return m.drop(ctx, *own, false)
+		return m.drop(ctx, *own)
 	case own.StagedAt != "":
 		return m.releaseUnmounted(ctx, *own)
 	case own.FencedFor == pool.Deletion:
@@ -117,7 +116,7 @@ func (m *Manager) sweep(ctx context.Context, id, uid string) error {
 		// It is the volume if the claim is still meant to be here. Then this node owns it, also if
 		// nobody uses it before it is deleted.
 		if _, err = m.open(ctx, id, "", own, others); status.Code(err) == codes.Aborted {
-			return m.drop(ctx, *own, false)
+			return m.drop(ctx, *own)
 		}
 	case !isHere && newest.volume.Served:
 		return m.removeIf(ctx, m.ask(ctx, Drop, *own), *own)

@@ -85,22 +85,9 @@ func (m *Manager) recover(ctx context.Context) error {
 	if err := m.Store.RemoveUnknown(); err != nil {
 		klog.FromContext(ctx).Error(err, "Disks are not as the books say")
 	}
-	volumes, err := m.Store.Volumes()
-	for _, v := range volumes {
-		if err := m.recoverVolume(ctx, v); err != nil {
-			klog.FromContext(ctx).Error(err, "Finishing what a driver has left failed", "volume", v.ID)
-		}
-	}
+	m.sweepAll(ctx, "", func(v pool.Volume) bool { return v.State == pool.Creating || v.State == pool.Rebuilding || v.StagedAt != "" })
+	_, err := m.Store.Volumes()
 	return err
-}
-
-func (m *Manager) recoverVolume(ctx context.Context, v pool.Volume) error {
-	if v.State == pool.Creating || v.State == pool.Rebuilding {
-		// If the call comes again, it starts anew.
-		klog.FromContext(ctx).Info("Removing half a volume", "volume", v.ID)
-		return m.drop(ctx, v, false)
-	}
-	return m.releaseUnmounted(ctx, v)
 }
 
 // releaseUnmounted says that a volume is not staged any more if nothing is mounted, as after the node was

@@ -64,16 +64,6 @@ func (m *Manager) mount(v pool.Volume, path string, options []string) error {
 // unmount undoes mount, also if only half of it was done, and fails while something else uses the
 // volume. Nothing but the path need be known.
 func (m *Manager) unmount(v pool.Volume, path string) error {
-	if v.Path == "" {
-		// Another node has taken it over, or it is staged elsewhere.
-		mounted, err := isMounted(m.Mounter, filepath.Join(path, device))
-		if err == nil && mounted {
-			err = m.Backing.DetachRemoved(filepath.Join(path, device))
-		}
-		if err != nil {
-			return err
-		}
-	}
 	if err := m.unmountAt(path); err != nil {
 		return err
 	}

@@ -109,6 +109,22 @@ func TestBrokenPeer(t *testing.T) {
 	c.expect(n.Acquire(t.Context(), v.ID, c.path), codes.Unavailable, "")
 }
 
+// TestContested has a copy that another node had fenced, and that this one has taken the fence from. The other one may
+// be about to open its own, so the call fences that first.
+func TestContested(t *testing.T) {
+	c := newCluster(t, map[string]int64{"n": 10, "m": 10})
+	n, m := c.start("n"), c.start("m")
+	v := c.volume(n)
+	c.release(v.ID)
+	c.expect(m.copyHere(t.Context(), v.ID), codes.OK, "")
+	c.expect(n.unfence(v.ID), codes.OK, "")
+	c.named[v.ID] = "n"
+	c.expect(n.Acquire(t.Context(), v.ID, c.path), codes.OK, "")
+	if other := mustGet(c, m, v.ID); other.FencedFor != "n" {
+		t.Errorf("the copy of m is fenced for %q", other.FencedFor)
+	}
+}
+
 // TestMissingPeer has a volume in no books that can be seen. Others may have it.
 func TestMissingPeer(t *testing.T) {
 	c := newCluster(t, map[string]int64{"n": 10})

@@ -21,13 +21,12 @@ func (m *Manager) copyHere(ctx context.Context, id string) error {
 	if err == nil && own == nil {
 		return nil
 	}
-	begun := err == nil
-	if begun {
+	if err == nil {
 		err = m.copyFrom(ctx, source, *own)
 	}
 	if err != nil && own != nil {
 		// The pod may go elsewhere, so the room is given back.
-		err = errors.Join(err, m.drop(context.WithoutCancel(ctx), *own, begun))
+		err = errors.Join(err, m.drop(context.WithoutCancel(ctx), *own))
 	}
 	return err
 }
@@ -73,7 +72,7 @@ func (m *Manager) prepare(ctx context.Context, id string) (source replica, own *
 		return source, nil, status.Errorf(codes.Unavailable, "the data of volume %s on node %s cannot be read: %v", id, source.store.Node, err)
 	}
 	wanted := source.volume
-	wanted.State, wanted.Generation, wanted.FencedFor, wanted.StagedAt, wanted.Served = pool.Rebuilding, 0, "", "", false
+	wanted.State, wanted.Generation, wanted.FencedFor, wanted.StagedAt, wanted.Served, wanted.Contested = pool.Rebuilding, 0, "", "", false, false
 	if own != nil {
 		if err := m.Store.Mounted(*own); err != nil {
 			return source, nil, internal(err)
