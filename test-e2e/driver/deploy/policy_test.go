@@ -11,19 +11,40 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/kubernetes/pkg/apis/admissionregistration"
+	conversion "k8s.io/kubernetes/pkg/apis/admissionregistration/v1"
+	"k8s.io/kubernetes/pkg/apis/admissionregistration/validation"
 )
+
+func read(t *testing.T) (p admissionv1.ValidatingAdmissionPolicy) {
+	t.Helper()
+	file, err := os.ReadFile("policy.yaml")
+	if err == nil {
+		err = yaml.NewYAMLOrJSONDecoder(bytes.NewReader(file), 4096).Decode(&p)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestValid has the API server's own check of the policy, which knows types.
+func TestValid(t *testing.T) {
+	p := read(t)
+	conversion.SetObjectDefaults_ValidatingAdmissionPolicy(&p)
+	var internal admissionregistration.ValidatingAdmissionPolicy
+	if err := conversion.Convert_v1_ValidatingAdmissionPolicy_To_admissionregistration_ValidatingAdmissionPolicy(&p, &internal, nil); err != nil {
+		t.Fatal(err)
+	}
+	if errs := validation.ValidateValidatingAdmissionPolicy(&internal); len(errs) > 0 {
+		t.Error(errs.ToAggregate())
+	}
+}
 
 // policy evaluates the policy as the API server does, but for the types of objects.
 func policy(t *testing.T, input map[string]any) (denied []string) {
 	t.Helper()
-	file, err := os.ReadFile("policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var p admissionv1.ValidatingAdmissionPolicy
-	if err := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(file), 4096).Decode(&p); err != nil {
-		t.Fatal(err)
-	}
+	p := read(t)
 	env, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).StoredExpressionsEnv().Extend(
 		cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType), cel.Variable("request", cel.DynType), cel.Variable("variables", cel.DynType))
 	if err != nil {

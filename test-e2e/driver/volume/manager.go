@@ -85,7 +85,9 @@ func (m *Manager) recover(ctx context.Context) error {
 	if err := m.Store.RemoveUnknown(); err != nil {
 		klog.FromContext(ctx).Error(err, "Disks are not as the books say")
 	}
-	m.sweepAll(ctx, "", func(v pool.Volume) bool { return v.State == pool.Creating || v.State == pool.Rebuilding || v.StagedAt != "" })
+	m.sweepAll(ctx, "", func(v pool.Volume) bool {
+		return v.State == pool.Creating || v.State == pool.Rebuilding || v.StagedAt != ""
+	})
 	_, err := m.Store.Volumes()
 	return err
 }
