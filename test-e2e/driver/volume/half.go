@@ -59,7 +59,7 @@ func (m *Manager) Sweep(ctx context.Context) {
 		klog.FromContext(ctx).Error(err, "Getting the Node object failed, will try again")
 	}
 	m.sweepAll(ctx, uid, func(v pool.Volume) bool {
-		return v.State != pool.Ready || v.FencedFor != "" || v.StagedAt != "" || m.shown[v.ID] != uid
+		return v.State != pool.Ready || v.FencedFor != "" || v.StagedAt != "" || uid != "" && m.shown[v.ID] != uid
 	})
 }
 
