@@ -70,12 +70,12 @@ func (s *Store) Mounted(v Volume) error {
 
 func (s *Store) mounted(pool, folder string) error {
 	_, err := os.Stat(folder)
-	want, wantErr := os.ReadFile(s.known(pool))
-	have, haveErr := os.ReadFile(diskID(folder))
+	want, wantErr := readID(s.known(pool))
+	have, haveErr := readID(diskID(folder))
 	if err := errors.Join(err, wantErr, haveErr); err != nil {
 		return err
 	}
-	if string(have) != string(want) {
+	if have != want {
 		return fmt.Errorf("%s is not on the disk of pool %s of node %s: it has another ID", folder, pool, s.Node)
 	}
 	return nil

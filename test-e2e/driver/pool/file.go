@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,6 +19,24 @@ var lockTime = 10 * time.Second
 // openFile opens a file that another node may have put there: no link, and no pipe that nobody writes to.
 func openFile(path string, flags int) (*os.File, error) {
 	return os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+}
+
+// readID reads a small file, in whose place another node may have put anything.
+func readID(path string) (string, error) {
+	file, err := openFile(path, os.O_RDONLY)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", path)
+	}
+	if err != nil {
+		return "", err
+	}
+	id, err := io.ReadAll(io.LimitReader(file, 1024))
+	return string(id), err
 }
 
 // lockFolder waits until no other process has the lock, and returns what ends it. It

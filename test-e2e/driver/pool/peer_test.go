@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // peer opens the books of node m, which have a record that this node did not write.
@@ -87,5 +90,37 @@ func TestPeerLinks(t *testing.T) {
 	}
 	if err := s.Mounted(v); err == nil {
 		t.Error("a link counts as the folder of a pool")
+	}
+}
+
+// TestPeerPipe has pipes in the place of what is read of a disk: nothing waits for them.
+func TestPeerPipe(t *testing.T) {
+	for name, path := range map[string]func(s *Store) string{
+		"ID in the books": func(s *Store) string { return s.known("a") },
+		"ID on the disk":  func(s *Store) string { return diskID(s.folder("a")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := peer(t, "v.json", `{"id":"v","state":"ready","pool":"a","capacityBytes":1}`)
+			if err := os.Remove(path(s)); err != nil {
+				t.Fatal(err)
+			}
+			if err := unix.Mkfifo(path(s), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.mounted("a", s.folder("a")); err == nil || !strings.Contains(err.Error(), "no regular file") {
+				t.Errorf("got %v, want no regular file", err)
+			}
+		})
+	}
+}
+
+// TestOddNames has a file in the books whose name is no volume's: the others can still be used.
+func TestOddNames(t *testing.T) {
+	s := peer(t, "v.json", `{"id":"v","state":"ready","pool":"a","capacityBytes":1}`)
+	if err := os.WriteFile(filepath.Join(s.dir, "v (backup).json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Volumes(); err != nil {
+		t.Error(err)
 	}
 }

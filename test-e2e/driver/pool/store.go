@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -152,7 +153,7 @@ func (s *Store) locked(do func(volumes map[string]*Volume) error) error {
 	volumes := map[string]*Volume{}
 	for _, file := range files {
 		id, ok := strings.CutSuffix(file.Name(), ".json")
-		if !ok { // such as what a crash has left of one
+		if !ok || !validID(id) { // such as what a crash has left of one
 			continue
 		}
 		if volumes[id], err = s.read(id); err != nil {
@@ -173,7 +174,7 @@ func (s *Store) read(id string) (*Volume, error) {
 		return nil, fmt.Errorf("%w: %s on %s", ErrNotFound, id, s.Node)
 	}
 	if err == nil {
-		err = errors.Join(json.NewDecoder(file).Decode(v), file.Close())
+		err = errors.Join(json.NewDecoder(io.LimitReader(file, 1<<16)).Decode(v), file.Close())
 	}
 	if err == nil {
 		err = v.check(id)

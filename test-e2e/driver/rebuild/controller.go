@@ -149,7 +149,8 @@ func (c *Controller) place(ctx context.Context, pv *corev1.PersistentVolume) err
 	if pv.Spec.NodeAffinity == nil {
 		return c.set(ctx, pv, present, "returned")
 	}
-	if selected, err := c.selectedNode(ctx, pv); err != nil || selected == "" {
+	// Without a claim, nobody can say where it is to go.
+	if _, err := c.selectedNode(ctx, pv); err != nil {
 		return err
 	}
 	return c.release(ctx, pv, storagehelpers.FormatHomeNodes(homes), "released")

@@ -112,7 +112,7 @@ func TestPlacement(t *testing.T) {
 			h.patchClaim(`{"metadata":{"annotations":null}}`)
 			h.restart()
 			h.cordon("n1")
-			h.stays("n1")
+			h.stays("unset; home n1=n1")
 		}},
 		"claim recreated": {"n1", func(h *harness) {
 			h.patchClaim(`{"metadata":{"uid":"other"}}`)

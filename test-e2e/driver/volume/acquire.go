@@ -27,7 +27,7 @@ import (
 func (m *Manager) Acquire(ctx context.Context, id, path string, options ...string) error {
 	own, err := m.own(id)
 	isNamed := err == nil && own != nil && isUncontested(*own) && m.ask(ctx, Named, *own) == nil
-	if err == nil && !isNamed {
+	if isStaged := own != nil && own.StagedAt != ""; err == nil && !isNamed && !isStaged {
 		err = m.join(ctx, id, func(ctx context.Context) error { return m.copyHere(ctx, id) })
 	}
 	if err != nil {

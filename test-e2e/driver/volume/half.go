@@ -45,7 +45,7 @@ func (m *Manager) removeIf(ctx context.Context, answer error, v pool.Volume) err
 }
 
 // showInterval is how often all copies are shown again.
-const showInterval = 10 * time.Minute
+const showInterval = time.Minute
 
 // Sweep removes half volumes and copies for which the call that would have finished or removed them was lost, and
 // releases volumes that are not mounted any more. It shows which copies this node has: it may have come back,
