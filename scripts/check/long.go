@@ -64,21 +64,33 @@ const skewPage = "^TestPage$"
 
 // skew runs all combinations of programs with and without the series, and writes the tables of docs/reference/skew.md.
 func skew(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
-	report := filepath.Join(filepath.Dir(s.LogPath), "skew.md")
-	if err := os.RemoveAll(report); err != nil {
+	asIs := func(report []byte) (string, error) { return string(report), nil }
+	return writePage(ctx, ws, s, "docs/reference/skew.md", skewPage, "-skew.report", asIs, "./skew", "-timeout", "3h", "-skew.all")
+}
+
+// writePage runs a suite at length, writes the table of its report into a page, and runs the test of that page. reportFlag
+// tells the suite where to put the report.
+func writePage(ctx context.Context, ws workspace.Workspace, s *run.Step, page, pageTest, reportFlag string, table func(report []byte) (string, error), suite string, flags ...string) error {
+	file := strings.TrimSuffix(s.LogPath, filepath.Ext(s.LogPath)) + ".report"
+	if err := os.RemoveAll(file); err != nil {
 		return err
 	}
-	if err := integration(ctx, ws, s, nil, "-count=1", "./skew", "-skip", skewPage, "-v", "-parallel", sideBySide, "-timeout", "3h", "-skew.all", "-skew.report="+report); err != nil {
+	args := append([]string{"-count=1", suite, "-skip", pageTest, "-v", "-parallel", sideBySide, reportFlag + "=" + file}, flags...)
+	if err := integration(ctx, ws, s, nil, args...); err != nil {
 		return err
 	}
-	tables, err := os.ReadFile(report)
+	report, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	if err := files.UpdateSection(filepath.Join(ws.Root, "docs", "reference", "skew.md"), "make test LONG=1", string(tables)); err != nil {
+	text, err := table(report)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	if err := files.UpdateSection(filepath.Join(ws.Root, page), "make test LONG=1", text); err != nil {
 		return err
 	}
-	return integration(ctx, ws, s, nil, "-count=1", "./skew", "-run", skewPage)
+	return integration(ctx, ws, s, nil, "-count=1", suite, "-run", pageTest)
 }
 
 // stress runs the randomised test of capacity reservation. The race detector needs cgo: all of Kubernetes is compiled once

@@ -4,11 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
-	"capacityv2.internal/scripts/ground/files"
 	"capacityv2.internal/scripts/ground/run"
 	"capacityv2.internal/scripts/ground/workspace"
 )
@@ -18,25 +15,7 @@ const zooPage = "^TestGuides$"
 
 // zoo plays each shape of drivers with long loads, and writes the table of docs/drivers.md.
 func zoo(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
-	results := filepath.Join(filepath.Dir(s.LogPath), "zoo.json")
-	if err := os.RemoveAll(results); err != nil {
-		return err
-	}
-	if err := integration(ctx, ws, s, nil, "-count=1", "./zoo", "-skip", zooPage, "-v", "-parallel", sideBySide, "-timeout", "2h", "-zoo.long", "-zoo.results="+results); err != nil {
-		return err
-	}
-	content, err := os.ReadFile(results)
-	if err != nil {
-		return err
-	}
-	table, err := zooTable(content)
-	if err != nil {
-		return fmt.Errorf("%s: %w", results, err)
-	}
-	if err := files.UpdateSection(filepath.Join(ws.Root, "docs", "drivers.md"), "make test LONG=1", table); err != nil {
-		return err
-	}
-	return integration(ctx, ws, s, nil, "-count=1", "./zoo", "-run", zooPage)
+	return writePage(ctx, ws, s, "docs/drivers.md", zooPage, "-zoo.results", zooTable, "./zoo", "-timeout", "2h", "-zoo.long")
 }
 
 // zooTable returns the table of the results.
