@@ -16,7 +16,7 @@
 //
 // With the feature gate off, the same pods have to get nodes without room.
 //
-// go test runs a small number of pods. make nightly ONLY=stress runs thousands, with the race
+// go test runs a small number of pods. make test LONG=1 runs thousands, with the race
 // detector. What happens to a pod or a report depends on the seed and its name
 // only, so a seed gives the same faults again.
 package stress

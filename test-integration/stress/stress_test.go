@@ -53,7 +53,7 @@ func TestStress(t *testing.T) {
 	if s == 0 {
 		s = seed(time.Now().UnixNano())
 	}
-	t.Logf("seed %d; again with: make nightly ONLY=stress SEED=%d PODS=%d", s, s, *podsFlag)
+	t.Logf("seed %d; again with: -stress.seed=%d -stress.pods=%d", s, s, *podsFlag)
 	pods := *podsFlag / 3
 	for _, confirming := range []bool{false, true} {
 		t.Run(fmt.Sprintf("confirming=%t", confirming), func(t *testing.T) {
