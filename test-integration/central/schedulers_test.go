@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -45,16 +43,6 @@ type schedulers struct {
 	urls   []string
 }
 
-// schedulerConfig has pods tried again soon.
-const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-clientConnection: {kubeconfig: %q, qps: 1000, burst: 1000}
-leaderElection: {leaderElect: false}
-podInitialBackoffSeconds: 1
-podMaxBackoffSeconds: 2
-profiles:
-`
-
 // addedAffinity is for a profile that uses some nodes only.
 const addedAffinity = `  pluginConfig:
   - name: NodeAffinity
@@ -64,7 +52,7 @@ const addedAffinity = `  pluginConfig:
 
 // config returns the configuration of the scheduler for one of the shards.
 func (l layout) config(kubeconfig string, shard, nodes int) string {
-	text := fmt.Sprintf(schedulerConfig, kubeconfig)
+	text := apiservertest.SchedulerConfig(kubeconfig) + "profiles:\n"
 	var own []string
 	for i := range nodes {
 		if i%len(l.shards) == shard {
@@ -88,15 +76,11 @@ func startSchedulers(tb testing.TB, nodes int, v variant, isOn bool, l layout) *
 	s := &schedulers{Cluster: c, driver: createDriver(c, nodes, places*volumeSize<<30, class), nodes: nodes}
 	startProvisioner(c, s.driver, v, c.RESTConfig())
 	expectPools(c, nodes, places*volumeSize<<30)
-	folder := os.Getenv("COMPONENTS")
-	if folder == "" {
-		c.Fatal("COMPONENTS is not set; make test and make bench SUITE=provisioner set it")
-	}
+	program := apiservertest.Program(c.TContext.TContext, "COMPONENTS", "kube-scheduler")
 	for shard := range l.shards {
 		kubeconfig := apiservertest.Kubeconfig(c.TContext.TContext, c.RESTConfig(), "")
-		config := filepath.Join(filepath.Dir(kubeconfig), "scheduler.yaml")
-		c.ExpectNoError(os.WriteFile(config, []byte(l.config(kubeconfig, shard, nodes)), 0o600), "configuration of the scheduler")
-		_, address := apiservertest.StartComponent(c.TContext.TContext, filepath.Join(folder, "kube-scheduler"), kubeconfig, "--config="+config,
+		config := apiservertest.WriteSchedulerConfig(c.TContext.TContext, l.config(kubeconfig, shard, nodes))
+		_, address := apiservertest.StartComponent(c.TContext.TContext, program, kubeconfig, "--config="+config,
 			fmt.Sprintf("--feature-gates=CSIStorageCapacityV2=%t", isOn))
 		c.Eventually(func(ctx context.Context) error {
 			_, err := apiservertest.Get(ctx, address+"/readyz")

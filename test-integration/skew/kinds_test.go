@@ -3,8 +3,6 @@ package skew
 import (
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -51,23 +49,14 @@ func (k kind) gates(more string) []string {
 	return nil
 }
 
-// program returns the path of a program of this kind. A missing one fails the test: a skipped test
-// would look like a passed one.
+// program returns the path of a program of this kind.
 func (k kind) program(tCtx ktesting.TContext, name string) string {
 	tCtx.Helper()
 	variable := "COMPONENTS"
 	if k == stock {
 		variable = "STOCK_COMPONENTS"
 	}
-	folder := os.Getenv(variable)
-	if folder == "" {
-		tCtx.Fatalf("%s is not set; make nightly ONLY=skew sets it", variable)
-	}
-	path := filepath.Join(folder, name)
-	if _, err := os.Stat(path); err != nil {
-		tCtx.Fatalf("%v; make nightly ONLY=skew builds it", err)
-	}
-	return path
+	return apiservertest.Program(tCtx, variable, name)
 }
 
 // checkGate compares the metrics of a program with its kind.

@@ -2,9 +2,7 @@ package skew
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -38,27 +36,12 @@ func startServer(tCtx ktesting.TContext, k kind, storage *storagebackend.Config)
 	return server
 }
 
-// schedulerConfig has pods tried again soon.
-const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-clientConnection: {kubeconfig: %s, qps: 1000, burst: 1000}
-leaderElection: {leaderElect: false}
-podInitialBackoffSeconds: 1
-podMaxBackoffSeconds: 2
-`
-
 // startScheduler starts the scheduler, and checks its kind.
 func startScheduler(c *clustertest.Cluster, k kind, flags ...string) *apiservertest.Process {
 	c.Helper()
 	kubeconfig := apiservertest.Kubeconfig(c.TContext.TContext, c.RESTConfig(), "")
-	return startComponent(c, k, scheduler, kubeconfig, append(flags, "--config="+writeSchedulerConfig(c.TContext.TContext, fmt.Sprintf(schedulerConfig, kubeconfig)))...)
-}
-
-func writeSchedulerConfig(tCtx ktesting.TContext, text string) string {
-	tCtx.Helper()
-	path := filepath.Join(tCtx.TempDir(), "scheduler.yaml")
-	tCtx.ExpectNoError(os.WriteFile(path, []byte(text), 0o600), "configuration of the scheduler")
-	return path
+	config := apiservertest.WriteSchedulerConfig(c.TContext.TContext, apiservertest.SchedulerConfig(kubeconfig))
+	return startComponent(c, k, scheduler, kubeconfig, append(flags, "--config="+config)...)
 }
 
 // controllers are those for volumes.
@@ -69,8 +52,7 @@ const controllers = "persistentvolume-binder-controller,persistentvolume-attach-
 func startManager(c *clustertest.Cluster, k kind) *apiservertest.Process {
 	c.Helper()
 	kubeconfig := apiservertest.Kubeconfig(c.TContext.TContext, c.RESTConfig(), "")
-	return startComponent(c, k, manager, kubeconfig, "--kubeconfig="+kubeconfig, "--leader-elect=false", "--controllers="+controllers,
-		"--pvclaimbinder-sync-period=5s", "--kube-api-qps=1000", "--kube-api-burst=1000")
+	return startComponent(c, k, manager, kubeconfig, apiservertest.ManagerFlags(kubeconfig, controllers)...)
 }
 
 // startComponent starts a scheduler or a controller-manager, waits until it serves, and checks its

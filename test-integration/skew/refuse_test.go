@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/kubernetes/test/utils/ktesting"
+
+	"capacityv2.internal/test-integration/apiservertest"
 )
 
 const gateFlag = "--feature-gates=" + gate + "=true"
@@ -56,7 +58,7 @@ func refusals(config string) []refusal {
 func TestRefusals(t *testing.T) {
 	t.Cleanup(func() { results.write(t) })
 	tCtx := ktesting.Init(t)
-	for _, r := range refusals(writeSchedulerConfig(tCtx, withReservation)) {
+	for _, r := range refusals(apiservertest.WriteSchedulerConfig(tCtx, withReservation)) {
 		if !*allFlag && !r.isOften() {
 			continue
 		}
