@@ -70,7 +70,8 @@ func TestDownTakesAwayWhatIsRecorded(t *testing.T) {
 func down(t *testing.T, ws workspace.Workspace, id string) error {
 	t.Helper()
 	do := func(ctx context.Context, s *run.Step) error { return Down(ctx, ws, id, s) }
-	return run.NewReporter(t.Output(), "down", ws.Logs()).Run(t.Context(), run.Task{Name: "down", Do: do})
+	// The context of a test has ended when its cleanup begins, and then nobody would wait for the processes.
+	return run.NewReporter(t.Output(), "down", ws.Logs()).Run(context.WithoutCancel(t.Context()), run.Task{Name: "down", Do: do})
 }
 
 // runBeside lets control groups be all that there are.
