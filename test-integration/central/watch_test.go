@@ -110,3 +110,33 @@ func TestWatchTraffic(t *testing.T) {
 	}
 	expectNoRefusals(t, p.driver)
 }
+
+// TestWatchTrafficOfOneNode: what a watcher gets for a volume does not grow with the volumes that there are, with a
+// confirmation or without.
+func TestWatchTrafficOfOneNode(t *testing.T) {
+	const volumes, part = 60, 20
+	for name, unconfirmed := range map[string]bool{"confirmed": false, "not confirmed": true} {
+		t.Run(name, func(t *testing.T) {
+			p := newPublisher(clustertest.StartWith(ktesting.Init(t), clustertest.Options{NoScheduler: true}), 1, 1)
+			p.setDifferent()
+			p.start(variant{provisioner: "CSI_PROVISIONER", qps: 200, unconfirmed: unconfirmed}, "--capacity-poll-interval=1s")
+			p.waitForDifferent()
+			m := startMeter(p.Cluster, runtime.ContentTypeProtobuf)
+			bytes := func(prefix string, n int) float64 {
+				before := m.read()
+				p.createVolumes(prefix, spread(n, 1), nil)
+				time.Sleep(settle)
+				after := m.read()
+				events := after.events - before.events
+				size := float64(after.objects-before.objects) / float64(events)
+				t.Logf("%s: %d volumes, %d events of %.0f bytes as protobuf", prefix, n, events, size)
+				return size
+			}
+			first := bytes("first", part)
+			bytes("more", volumes-2*part)
+			if last := bytes("last", part); last > 1.05*first {
+				t.Errorf("%.0f bytes for an event of the last of %d volumes, %.0f for the first ones", last, volumes, first)
+			}
+		})
+	}
+}

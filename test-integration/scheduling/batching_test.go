@@ -14,6 +14,7 @@ import (
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/modeldriver"
 )
 
 // withoutDefaultSpreading lets the scheduler batch pods. It does not if they get
@@ -49,33 +50,61 @@ func openGates(c *clustertest.Cluster, pods []string) {
 // nodes that it found for the first one.
 func TestBatchedPods(t *testing.T) {
 	withAndWithout(t, func(t *testing.T, options clustertest.Options) {
-		options.Configure = withoutDefaultSpreading
-		c := clustertest.StartWith(ktesting.Init(t), options)
-		c.CreateNodes(4)
-		config := local([]int64{40}, []int64{40}, []int64{40}, []int64{40})
-		config.RefreshDelay = time.Second
-		driver := c.StartDriver(config)
-		batched := c.Batched()
-
-		names := make([]string, 8)
-		for i := range names {
-			names[i] = fmt.Sprintf("pod-%d", i)
-			c.CreatePod(clustertest.Pod{Name: names[i], Class: class, Sizes: []string{"20Gi"}, Ephemeral: true, With: func(pod *st.PodWrapper) {
-				pod.SchedulingGates([]string{gate})
-			}})
-		}
-		openGates(c, names)
-		if options.GateOff {
-			expectFailures(c, driver)
-			return
-		}
-		c.WaitForPlaced(len(names))
-		if n := driver.Volumes(); !slices.Equal(n, []int{2, 2, 2, 2}) {
+		driver := testBatched(t, options, local([]int64{40}, []int64{40}, []int64{40}, []int64{40}), 8, 8)
+		if n := driver.Volumes(); !options.GateOff && !slices.Equal(n, []int{2, 2, 2, 2}) {
 			t.Errorf("volumes of the nodes: %v, want 2 each", n)
 		}
-		if n := c.Batched() - batched; n == 0 {
-			t.Error("no pod was batched, want some")
-		}
-		expectNoFailures(c, driver)
 	})
+}
+
+// TestBatchedPodsOfZones: a decision for one node of the list takes room from the next ones, whose
+// scores are those from before it.
+func TestBatchedPodsOfZones(t *testing.T) {
+	withAndWithout(t, func(t *testing.T, options clustertest.Options) {
+		zones := modeldriver.Config{Name: "zones.example.com", Classes: []string{class}, Segments: []modeldriver.Segment{
+			{Labels: map[string]string{zone: "a"}, Pools: modeldriver.GiB(80)},
+			{Labels: map[string]string{zone: "b"}, Pools: modeldriver.GiB(80)},
+		}}
+		driver := testBatched(t, options, zones, 10, 8)
+		if n := driver.Volumes(); !options.GateOff && !slices.Equal(n, []int{4, 4}) {
+			t.Errorf("volumes of the zones: %v, want 4 each", n)
+		}
+	})
+}
+
+// testBatched creates pods with a volume of 20Gi, some of which have room.
+func testBatched(t *testing.T, options clustertest.Options, config modeldriver.Config, pods, room int) *modeldriver.Driver {
+	t.Helper()
+	options.Configure = withoutDefaultSpreading
+	c := clustertest.StartWith(ktesting.Init(t), options)
+	createZones(c)
+	config.RefreshDelay = time.Second
+	driver := c.StartDriver(config)
+	batched := c.Batched()
+
+	names := make([]string, pods)
+	for i := range names {
+		names[i] = fmt.Sprintf("pod-%d", i)
+		c.CreatePod(clustertest.Pod{Name: names[i], Class: class, Sizes: []string{"20Gi"}, Ephemeral: true, With: func(pod *st.PodWrapper) {
+			pod.SchedulingGates([]string{gate})
+		}})
+	}
+	openGates(c, names)
+	if options.GateOff {
+		expectFailures(c, driver)
+		return driver
+	}
+	c.WaitForPlaced(room)
+	c.Stays(func(ctx context.Context) error {
+		placed, err := c.Placed(ctx)
+		if err == nil && len(placed) > room {
+			err = fmt.Errorf("%d pods have a node, want %d", len(placed), room)
+		}
+		return err
+	})
+	if n := c.Batched() - batched; n == 0 {
+		t.Error("no pod was batched, want some")
+	}
+	expectNoFailures(c, driver)
+	return driver
 }
