@@ -2,14 +2,18 @@ package cluster
 
 import (
 	"bytes"
+	"encoding/xml"
 	"fmt"
 	"image/color"
 	"math"
 	"os"
 	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
@@ -22,23 +26,21 @@ type storyResult struct {
 	Story       int
 	Side, Title string
 	Wanted      int
-	Samples     []struct {
-		Seconds         float64
-		Running, Failed int
-	}
+	// Running is how many pods run in the end, Failed how many volumes were asked for where there was no room.
+	Running, Failed int
 }
 
-// storyTime is the time in seconds that a story may take.
-const storyTime = 30
-
-// legendRoom is how much higher a picture is than its lines.
-const legendRoom = 1.7
+// barRoom is how much higher a picture is than its bars, for the numbers above them and the legend.
+const barRoom = 1.5
 
 // The pictures stand beside each other.
 const (
-	storyWidth  = 12 * vg.Centimeter
-	storyHeight = 8 * vg.Centimeter
+	storyWidth  = 9 * vg.Centimeter
+	storyHeight = 7 * vg.Centimeter
+	barWidth    = 1.4 * vg.Centimeter
 )
+
+var sans = font.Font{Typeface: "Liberation", Variant: "Sans"}
 
 var colors = map[string]color.Color{
 	"before": color.RGBA{R: 200, G: 60, B: 40, A: 255},
@@ -46,7 +48,7 @@ var colors = map[string]color.Color{
 }
 
 // drawStories reads the results and draws a picture for each story: how many pods run, and how
-// many volumes were asked for where there was no room, over time.
+// many volumes were asked for where there was no room.
 func drawStories(results, out string) error {
 	var all []storyResult
 	if err := files.ReadJSON(results, &all); err != nil {
@@ -68,7 +70,22 @@ func drawStories(results, out string) error {
 	if _, err := canvas.WriteTo(&svg); err != nil {
 		return err
 	}
-	return os.WriteFile(out, svg.Bytes(), 0o644)
+	// Not all readers have the font, and some do not see the picture.
+	head, body, _ := strings.Cut(strings.ReplaceAll(svg.String(), "Liberation Sans", "Liberation Sans,sans-serif"), "<g ")
+	var title strings.Builder
+	if err := xml.EscapeText(&title, []byte(describe(all))); err != nil {
+		return err
+	}
+	return os.WriteFile(out, []byte(head+"<title>"+title.String()+"</title>\n<g "+body), 0o644)
+}
+
+// describe tells what the picture shows.
+func describe(all []storyResult) string {
+	var lines []string
+	for _, r := range all {
+		lines = append(lines, fmt.Sprintf("Story %d (%s), %s: %d of %d pods run, %d volumes refused.", r.Story, r.Title, r.Side, r.Running, r.Wanted, r.Failed))
+	}
+	return strings.Join(lines, " ")
 }
 
 // storyPlots returns one for each story, in the order of the results.
@@ -80,12 +97,15 @@ func storyPlots(all []storyResult) ([]*plot.Plot, error) {
 		if p == nil {
 			p = plot.New()
 			p.Title.Text = fmt.Sprintf("Story %d: %s", r.Story, r.Title)
-			p.X.Label.Text, p.X.Min, p.X.Max = "seconds", 0, storyTime
-			p.Y.Min, p.Y.Max = 0, float64(r.Wanted)*legendRoom
+			p.Y.Min, p.Y.Max = 0, float64(r.Wanted)*barRoom
 			p.Y.Tick.Marker = plot.TickerFunc(wholeNumbers)
-			p.Legend.Top, p.Legend.Left, p.Legend.TextStyle.Font.Size = true, true, vg.Points(9)
-			p.Title.TextStyle.Font.Size, p.X.Label.TextStyle.Font.Size = vg.Points(11), vg.Points(9)
-			p.Add(plotter.NewGrid())
+			p.NominalX("pods that run", "volumes refused")
+			p.Legend.Top, p.Legend.Left = true, true
+			for style, size := range map[*text.Style]vg.Length{
+				&p.Title.TextStyle: 11, &p.Legend.TextStyle: 9, &p.X.Tick.Label: 9, &p.Y.Tick.Label: 9,
+			} {
+				style.Font = font.From(sans, size)
+			}
 			stories[r.Story] = p
 			list = append(list, p)
 		}
@@ -101,31 +121,28 @@ func storyPlots(all []storyResult) ([]*plot.Plot, error) {
 
 // addSide draws one side of a story.
 func addSide(p *plot.Plot, r storyResult) error {
-	running, failed := plotter.XYs{{}}, plotter.XYs{{}}
-	for _, s := range r.Samples {
-		running = append(running, plotter.XY{X: s.Seconds, Y: float64(s.Running)})
-		failed = append(failed, plotter.XY{X: s.Seconds, Y: float64(s.Failed)})
+	values := plotter.Values{float64(r.Running), float64(r.Failed)}
+	bars, err := plotter.NewBarChart(values, barWidth)
+	if err != nil {
+		return err
 	}
-	// What stays as it is goes on to the end of the picture.
-	for _, line := range []*plotter.XYs{&running, &failed} {
-		*line = append(*line, plotter.XY{X: storyTime, Y: (*line)[len(*line)-1].Y})
+	bars.Color, bars.LineStyle.Width, bars.Offset = colors[r.Side], 0, barWidth/2
+	if r.Side == "before" {
+		bars.Offset = -bars.Offset
 	}
-	for _, line := range []struct {
-		name   string
-		points plotter.XYs
-		dashes []vg.Length
-	}{{"running", running, nil}, {"failed provisions", failed, []vg.Length{vg.Points(4), vg.Points(3)}}} {
-		l, err := plotter.NewLine(line.points)
-		if err != nil {
-			return err
-		}
-		l.StepStyle, l.Color, l.Width, l.Dashes = plotter.PostStep, colors[r.Side], vg.Points(1.5), line.dashes
-		p.Add(l)
-		p.Legend.Add(r.Side+": "+line.name, l)
-		for _, at := range line.points {
-			p.Y.Max = max(p.Y.Max, at.Y*legendRoom)
-		}
+	labels, err := plotter.NewLabels(plotter.XYLabels{
+		XYs: plotter.XYs{{X: 0, Y: values[0]}, {X: 1, Y: values[1]}}, Labels: []string{strconv.Itoa(r.Running), strconv.Itoa(r.Failed)},
+	})
+	if err != nil {
+		return err
 	}
+	labels.Offset = vg.Point{X: bars.Offset, Y: vg.Points(2)}
+	for i := range labels.TextStyle {
+		labels.TextStyle[i].Font, labels.TextStyle[i].XAlign = font.From(sans, 10), text.XCenter
+	}
+	p.Add(bars, labels)
+	p.Legend.Add(r.Side, bars)
+	p.Y.Max = max(p.Y.Max, values[0]*barRoom, values[1]*barRoom)
 	return nil
 }
 

@@ -15,9 +15,10 @@ func TestDrawStories(t *testing.T) {
 	}{
 		{
 			name: "two sides",
-			results: `[{"Story": 2, "Side": "before", "Title": "many pods", "Wanted": 3, "Samples": [{"Seconds": 1, "Running": 1, "Failed": 2}]},
-				{"Story": 2, "Side": "after", "Title": "many pods", "Wanted": 3, "Samples": [{"Seconds": 1, "Running": 3}]}]`,
-			want: []string{"<svg", "Story 2: many pods", "before: failed provisions", "after: running"},
+			results: `[{"Story": 2, "Side": "before", "Title": "many pods", "Wanted": 3, "Running": 1, "Failed": 12},
+				{"Story": 2, "Side": "after", "Title": "many pods", "Wanted": 3, "Running": 3}]`,
+			want: []string{"<svg", ">Story 2: many pods<", ">volumes refused<", ">before<", ">after<", ">12<", "font-family:Liberation Sans,sans-serif",
+				"<title>Story 2 (many pods), before: 1 of 3 pods run, 12 volumes refused. Story 2 (many pods), after: 3 of 3"},
 		},
 		{name: "nothing", results: `[]`, err: "there is no story"},
 		{name: "no JSON", results: `x`, err: "invalid character"},
