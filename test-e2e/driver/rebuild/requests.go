@@ -88,7 +88,7 @@ func (r *Requests) answer(ctx context.Context, pv *corev1.PersistentVolume, ques
 }
 
 // request lets a node have a released volume that it asks for: the one where the claim was
-// sent, or another one with the data if nothing was begun there. A stale request gets
+// sent, or, to serve what it has, a home node if nothing was begun there. A stale request gets
 // Aborted.
 func (r *Requests) request(ctx context.Context, pv *corev1.PersistentVolume, homes []storagehelpers.HomeNode, question volume.Question, node string) error {
 	present, usable, err := presentOf(ctx, r.live, homes)
@@ -100,10 +100,15 @@ func (r *Requests) request(ctx context.Context, pv *corev1.PersistentVolume, hom
 		return err
 	}
 	isHome, begun := slices.Contains(present, node), pv.Annotations[annBegun]
+	if !isHome { // The controller would release a volume without homes that is on a node that does not exist.
+		if _, err := r.live(ctx, node); err != nil {
+			return err
+		}
+	}
 	switch {
-	case selected != node && (!isHome || begun != "" && begun == selected):
+	case selected != node && (!isHome || question == volume.Begin || begun != "" && begun == selected):
 		return elsewhere(pv)
-	case question == volume.Begin && (isHome || begun == node):
+	case question == volume.Begin && begun == node:
 		return nil
 	case question == volume.Begin:
 		_, err := r.patch(ctx, pv, "", map[string]any{annBegun: node}, nil)

@@ -111,6 +111,26 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// TestBegin has nodes that may not begin a copy: one that was not selected, although it is a home, and one whose Node is gone.
+func TestBegin(t *testing.T) {
+	h := newHarness(t, "n1")
+	h.cordon("n1")
+	h.expect("unset; home n1=n1")
+	h.ask(volume.Begin, "n1", codes.OK)
+	h.stays("unset; home n1=n1; begun n1")
+	h.send("n2")
+	h.ask(volume.Begin, "n1", codes.Aborted)
+	h.ask(volume.Begin, "n3", codes.Aborted)
+	h.remove("n2")
+	h.ask(volume.Begin, "n2", codes.Unavailable)
+	h.stays("unset; home n1=n1; begun n1")
+	h.recreateDeleted("n2")
+	h.ask(volume.Begin, "n2", codes.OK)
+	h.remove("n2")
+	h.ask(volume.Place, "n2", codes.Unavailable)
+	h.stays("unset; home n1=n1; begun n2")
+}
+
 // TestOtherAffinity has a volume whose node affinity somebody has replaced by one that names no node.
 // It is not released, and stays as it is.
 func TestOtherAffinity(t *testing.T) {
