@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -26,6 +27,8 @@ const (
 	// annUnconfirmed is there while an affinity was set and the claim was not read
 	// again. Its value is the list of home nodes from before.
 	annUnconfirmed = "reference.csi.capacityv2.internal/unconfirmed"
+	// annReleased has the nodes that were named when the volume was released last, also those without a Node object.
+	annReleased = "reference.csi.capacityv2.internal/released-from"
 )
 
 // placer writes the node affinities of a driver, whose topology has a key.
@@ -65,7 +68,11 @@ func (p *placer) named(pv *corev1.PersistentVolume) (nodes []string) {
 // has tells whether a node is where a volume is said to be, which needs no claim.
 func (p *placer) has(pv *corev1.PersistentVolume, node string) bool {
 	homes, _ := storagehelpers.HomeNodesOf(pv)
-	return slices.Contains(p.named(pv), node) || slices.ContainsFunc(homes, func(h storagehelpers.HomeNode) bool { return h.Name == node })
+	names := p.named(pv)
+	if len(names) == 0 {
+		names = strings.Split(pv.Annotations[annReleased], ",")
+	}
+	return slices.Contains(names, node) || slices.ContainsFunc(homes, func(h storagehelpers.HomeNode) bool { return h.Name == node })
 }
 
 // homesAmong returns the nodes of names. One that does not exist has no UID.
@@ -149,9 +156,9 @@ func elsewhere(pv *corev1.PersistentVolume) error {
 	return status.Errorf(codes.Aborted, "the claim of volume %s was sent elsewhere", pv.Spec.CSI.VolumeHandle)
 }
 
-// release unsets the node affinity, and says which nodes have the data.
-func (p *placer) release(ctx context.Context, pv *corev1.PersistentVolume, homes, reason string) error {
-	_, err := p.patch(ctx, pv, reason, map[string]any{storagehelpers.AnnHomeNodes: homes, annUnconfirmed: nil, annBegun: nil}, nil)
+// release unsets the node affinity, and says which nodes have the data, and from which it was released.
+func (p *placer) release(ctx context.Context, pv *corev1.PersistentVolume, homes, from, reason string) error {
+	_, err := p.patch(ctx, pv, reason, map[string]any{storagehelpers.AnnHomeNodes: homes, annReleased: from, annUnconfirmed: nil, annBegun: nil}, nil)
 	return err
 }
 
@@ -193,7 +200,7 @@ func (p *placer) confirm(ctx context.Context, pv *corev1.PersistentVolume, sentB
 		return nil, err
 	}
 	if sent != sentBefore && sent != "" && !slices.Contains(p.named(pv), sent) {
-		return nil, cmp.Or(p.release(ctx, pv, before, "taken back"), elsewhere(pv))
+		return nil, cmp.Or(p.release(ctx, pv, before, pv.Annotations[annReleased], "taken back"), elsewhere(pv))
 	}
 	return p.patch(ctx, pv, "", map[string]any{annUnconfirmed: nil, annBegun: nil}, p.named(pv))
 }

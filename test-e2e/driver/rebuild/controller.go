@@ -2,6 +2,7 @@ package rebuild
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -153,5 +154,5 @@ func (c *Controller) place(ctx context.Context, pv *corev1.PersistentVolume) err
 	if _, err := c.selectedNode(ctx, pv); err != nil {
 		return err
 	}
-	return c.release(ctx, pv, storagehelpers.FormatHomeNodes(homes), "released")
+	return c.release(ctx, pv, storagehelpers.FormatHomeNodes(homes), strings.Join(c.named(pv), ","), "released")
 }

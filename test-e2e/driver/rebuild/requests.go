@@ -33,7 +33,7 @@ func NewRequests(client kubernetes.Interface, driver, key string) *Requests {
 
 // Ask implements volume.Placement. It fails with Aborted if the volume is, or was sent,
 // elsewhere, and with Unavailable if that cannot be told now.
-func (r *Requests) Ask(ctx context.Context, question volume.Question, v pool.Volume, node string) error {
+func (r *Requests) Ask(ctx context.Context, question volume.Question, v pool.Volume, node string, holders ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -60,6 +60,9 @@ func (r *Requests) Ask(ctx context.Context, question volume.Question, v pool.Vol
 		if pv, err = r.confirm(ctx, pv, ""); err != nil {
 			return err
 		}
+		if len(holders) > 0 && !slices.ContainsFunc(holders, func(holder string) bool { return r.has(pv, holder) }) {
+			return status.Errorf(codes.Unavailable, "PersistentVolume %s does not know %v, which have volume %s by the books; are they older?", pv.Name, holders, v.ID)
+		}
 		return r.answer(ctx, pv, question, node, v.FencedFor)
 	})
 	if _, ok := status.FromError(err); !ok {
@@ -70,7 +73,7 @@ func (r *Requests) Ask(ctx context.Context, question volume.Question, v pool.Vol
 
 func (r *Requests) answer(ctx context.Context, pv *corev1.PersistentVolume, question volume.Question, node, fencedFor string) error {
 	named := r.named(pv)
-	isNamed := slices.Contains(named, node)
+	isNamed := slices.Contains(named, node) && (question != volume.Named || len(named) == 1)
 	switch {
 	case question == volume.Drop && pv.Annotations[annBegun] == node && len(named) == 0:
 		_, err := r.patch(ctx, pv, "", map[string]any{annBegun: nil}, nil)

@@ -183,8 +183,8 @@ type meanwhile struct {
 	do func()
 }
 
-func (w meanwhile) Ask(ctx context.Context, question Question, v pool.Volume, node string) error {
-	err := w.Placement.Ask(ctx, question, v, node)
+func (w meanwhile) Ask(ctx context.Context, question Question, v pool.Volume, node string, holders ...string) error {
+	err := w.Placement.Ask(ctx, question, v, node, holders...)
 	if question == Place {
 		w.do()
 	}

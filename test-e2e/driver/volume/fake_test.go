@@ -80,7 +80,7 @@ func (c *cluster) CheckOff(_ context.Context, node string) error {
 
 func (c *cluster) Self(context.Context, string) (string, error) { return "uid", nil }
 
-func (c *cluster) Ask(_ context.Context, question Question, v pool.Volume, node string) error {
+func (c *cluster) Ask(_ context.Context, question Question, v pool.Volume, node string, _ ...string) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	volume := v.ID

@@ -23,8 +23,9 @@ type Placement interface {
 	// because it is off.
 	CheckOff(ctx context.Context, node string) error
 	// Ask returns no error if a node may do what it asks for, Aborted if the volume is or
-	// was sent elsewhere, and Unavailable if that cannot be told.
-	Ask(ctx context.Context, question Question, v pool.Volume, node string) error
+	// was sent elsewhere, and Unavailable if that cannot be told. If holders are given, which by the books have the data,
+	// the PersistentVolume has to know one of them: else the books are older than it.
+	Ask(ctx context.Context, question Question, v pool.Volume, node string, holders ...string) error
 	// Self returns the UID of the Node object of a node.
 	Self(ctx context.Context, node string) (string, error)
 }
@@ -42,7 +43,7 @@ const (
 	Show Question = "show"
 	// Drop: may the node remove its copy? FailedPrecondition if the node affinity names it, or it is a home node.
 	Drop Question = "drop"
-	// Named: does the node affinity name the node?
+	// Named: does the node affinity name the node, and no other one?
 	Named Question = "named"
 	// Make: is there no PersistentVolume yet, so that the volume may be made?
 	Make Question = "make"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
@@ -64,7 +65,8 @@ func (m *Manager) prepare(ctx context.Context, id string) (source replica, own *
 	if err != nil || own != nil && own.State == pool.Ready && own.StagedAt != "" {
 		return source, nil, err
 	}
-	if source, err = m.newest(id, own, others); err != nil || m.isHere(own, source) {
+	source, holders, err := m.newest(id, own, others)
+	if err != nil || slices.Contains(holders, m.Store.Node) {
 		return source, nil, err
 	}
 	// Before anything is given up for it.
@@ -83,7 +85,7 @@ func (m *Manager) prepare(ctx context.Context, id string) (source replica, own *
 		return source, nil, internal(err)
 	}
 	// The PersistentVolume says so before the first byte is copied.
-	err = m.ask(ctx, Begin, reserved)
+	err = m.ask(ctx, Begin, reserved, holders...)
 	if err == nil && own != nil { // an old copy, or of an earlier attempt
 		err = m.unfence(id)
 	}
