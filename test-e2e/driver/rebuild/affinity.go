@@ -133,8 +133,11 @@ func selected(claim *corev1.PersistentVolumeClaim) string {
 	return claim.Annotations[storagehelpers.AnnSelectedNode]
 }
 
-// isUsedOn tells whether a pod that runs on one of the nodes has the claim of a volume.
+// isUsedOn tells whether a pod that runs on one of the nodes has the claim of a volume, if that can be seen.
 func (p *placer) isUsedOn(ctx context.Context, pv *corev1.PersistentVolume, nodes []string) (bool, error) {
+	if !p.seesPods {
+		return false, nil
+	}
 	pods, err := p.client.CoreV1().Pods(pv.Spec.ClaimRef.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, err
@@ -166,11 +169,7 @@ func (p *placer) release(ctx context.Context, pv *corev1.PersistentVolume, homes
 // sent last, or there is none, or a pod uses the volume on one of the nodes all the time. The scheduler writes the
 // claim first and reads the volume then; this is the other way round, so one of both notices.
 func (p *placer) set(ctx context.Context, pv *corev1.PersistentVolume, nodes []string, reason string) error {
-	sent, err := p.selectedNode(ctx, pv)
-	fits := sent == "" || slices.Contains(nodes, sent)
-	if err == nil && !fits && p.seesPods {
-		fits, err = p.isUsedOn(ctx, pv, nodes)
-	}
+	fits, err := p.fits(ctx, pv, nodes)
 	if err != nil || !fits {
 		return cmp.Or(err, elsewhere(pv))
 	}
@@ -180,14 +179,22 @@ func (p *placer) set(ctx context.Context, pv *corev1.PersistentVolume, nodes []s
 	if err != nil {
 		return err
 	}
-	_, err = p.confirm(ctx, pv, sent)
+	_, err = p.confirm(ctx, pv)
 	return err
 }
 
-// confirm looks at the claim again after an affinity was set, perhaps by a process that was
-// killed then, and releases the volume again if the claim was sent elsewhere than before, if that is known. A node affinity that
+func (p *placer) fits(ctx context.Context, pv *corev1.PersistentVolume, nodes []string) (bool, error) {
+	sent, err := p.selectedNode(ctx, pv)
+	if err != nil || sent == "" || slices.Contains(nodes, sent) {
+		return err == nil, err
+	}
+	return p.isUsedOn(ctx, pv, nodes)
+}
+
+// confirm looks again whether an affinity fits after it was set, perhaps by a process that was
+// killed then, and releases the volume again if it does not. A node affinity that
 // names no node is somebody else's. It gets Aborted, because what comes next would replace it.
-func (p *placer) confirm(ctx context.Context, pv *corev1.PersistentVolume, sentBefore string) (*corev1.PersistentVolume, error) {
+func (p *placer) confirm(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
 	if pv.Spec.NodeAffinity != nil && len(p.named(pv)) == 0 {
 		return nil, status.Errorf(codes.Aborted, "the node affinity of PersistentVolume %s names no node by %s", pv.Name, p.key)
 	}
@@ -195,11 +202,11 @@ func (p *placer) confirm(ctx context.Context, pv *corev1.PersistentVolume, sentB
 	if !ok {
 		return pv, nil
 	}
-	sent, err := p.selectedNode(ctx, pv)
+	fits, err := p.fits(ctx, pv, p.named(pv))
 	if err != nil {
 		return nil, err
 	}
-	if sent != sentBefore && sent != "" && !slices.Contains(p.named(pv), sent) {
+	if !fits {
 		return nil, cmp.Or(p.release(ctx, pv, before, pv.Annotations[annReleased], "taken back"), elsewhere(pv))
 	}
 	return p.patch(ctx, pv, "", map[string]any{annUnconfirmed: nil, annBegun: nil}, p.named(pv))

@@ -130,7 +130,7 @@ func (c *Controller) placeNext(ctx context.Context) bool {
 func (c *Controller) place(ctx context.Context, pv *corev1.PersistentVolume) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	pv, err := c.confirm(ctx, pv, "")
+	pv, err := c.confirm(ctx, pv)
 	if err != nil {
 		return err
 	}

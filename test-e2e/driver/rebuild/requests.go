@@ -57,7 +57,7 @@ func (r *Requests) Ask(ctx context.Context, question volume.Question, v pool.Vol
 		if question == volume.Drop && v.FencedFor == pool.Deletion {
 			return nil // which needs no claim
 		}
-		if pv, err = r.confirm(ctx, pv, ""); err != nil {
+		if pv, err = r.confirm(ctx, pv); err != nil {
 			return err
 		}
 		if len(holders) > 0 && !slices.ContainsFunc(holders, func(holder string) bool { return r.has(pv, holder) }) {
