@@ -5,7 +5,6 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -55,9 +54,7 @@ func (m *Manager) Create(ctx context.Context, wanted pool.Volume, limit int64) (
 }
 
 func (m *Manager) makeData(ctx context.Context, v pool.Volume) (pool.Volume, error) {
-	select {
-	case <-time.After(m.CreateDelay):
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		return v, status.FromContextError(ctx.Err()).Err()
 	}
 	m.Store.Step("make data")

@@ -59,8 +59,6 @@ type Manager struct {
 	Mounter mount.Interface
 	// Placement is what the API server says.
 	Placement Placement
-	// CreateDelay makes the creation of a volume take longer, for tests.
-	CreateDelay time.Duration
 
 	// calls has one change of a volume at a time.
 	calls keymutex.KeyMutex

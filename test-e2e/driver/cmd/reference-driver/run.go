@@ -68,7 +68,7 @@ func startNode(ctx context.Context, group *errgroup.Group, o options, placement 
 	if err := store.RecordAll(); err != nil {
 		return err
 	}
-	manager, err := volume.New(ctx, &volume.Manager{Store: store, Backing: backing, Mounter: mount.New(""), Placement: placement, CreateDelay: o.createDelay})
+	manager, err := volume.New(ctx, &volume.Manager{Store: store, Backing: backing, Mounter: mount.New(""), Placement: placement})
 	if err != nil {
 		return err
 	}
