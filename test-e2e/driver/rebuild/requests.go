@@ -151,17 +151,11 @@ func (r *Requests) Self(ctx context.Context, name string) (string, error) {
 	return string(node.UID), nil
 }
 
-// CheckOff implements volume.Placement: somebody has put the node out of service, which is
+// IsOff implements volume.Placement: somebody has put the node out of service, which is
 // the promise that it is off. A node whose object was deleted may run.
-func (r *Requests) CheckOff(ctx context.Context, name string) error {
+func (r *Requests) IsOff(ctx context.Context, name string) bool {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	node, err := r.live(ctx, name)
-	if err == nil && isOutOfService(node) {
-		return nil
-	}
-	if err != nil && !apierrors.IsNotFound(err) {
-		return status.Error(codes.Unavailable, err.Error())
-	}
-	return status.Errorf(codes.FailedPrecondition, "node %s may write to its volumes; it is not out of service", name)
+	return err == nil && isOutOfService(node)
 }

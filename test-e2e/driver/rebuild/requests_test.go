@@ -150,20 +150,19 @@ func TestOtherAffinity(t *testing.T) {
 // TestFence checks what proves that a node is off: only somebody's word.
 func TestFence(t *testing.T) {
 	h := newHarness(t, "n1")
-	fence := func(code codes.Code) {
+	off := func(want bool) {
 		t.Helper()
-		err := h.requests().CheckOff(t.Context(), "n1")
-		if status.Code(err) != code {
-			t.Errorf("fenced: %v; expected %s", err, code)
+		if got := h.requests().IsOff(t.Context(), "n1"); got != want {
+			t.Errorf("off: %t; expected %t", got, want)
 		}
 	}
-	fence(codes.FailedPrecondition)
+	off(false)
 	h.cordon("n1")
-	fence(codes.FailedPrecondition)
+	off(false)
 	h.outOfService("n1")
-	fence(codes.OK)
+	off(true)
 	h.remove("n1")
-	fence(codes.FailedPrecondition)
+	off(false)
 	for name, v := range map[string]pool.Volume{"unknown": {ID: "v", Name: "unknown"}, "another one": {ID: "w", Name: "pv"}} {
 		if err := h.requests().Ask(t.Context(), volume.Place, v, "n1"); status.Code(err) != codes.Unavailable {
 			t.Errorf("%s volume: %v", name, err)

@@ -159,7 +159,7 @@ func (m *Manager) fence(ctx context.Context, copies []replica, by string) error 
 			return nil
 		}
 		_, err := r.store.Update(r.volume.ID, set)
-		if status.Code(err) == codes.FailedPrecondition && r.store != m.Store && m.Placement.CheckOff(ctx, r.store.Node) == nil {
+		if status.Code(err) == codes.FailedPrecondition && r.store != m.Store && m.Placement.IsOff(ctx, r.store.Node) {
 			off = true
 			_, err = r.store.Update(r.volume.ID, set)
 		}

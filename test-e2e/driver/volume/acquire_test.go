@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"capacityv2.internal/test-e2e/driver/pool"
 )
@@ -318,9 +317,7 @@ func TestAtOnce(t *testing.T) {
 // agrees is one that always agrees.
 type agrees struct{}
 
-func (agrees) CheckOff(context.Context, string) error {
-	return status.Error(codes.FailedPrecondition, "no node is off")
-}
+func (agrees) IsOff(context.Context, string) bool                                  { return false }
 func (agrees) Self(context.Context, string) (string, error)                        { return "uid", nil }
 func (agrees) Ask(context.Context, Question, pool.Volume, string, ...string) error { return nil }
 

@@ -140,6 +140,6 @@ func TestOlderBooks(t *testing.T) {
 // says is one that always says the same.
 type says struct{ error }
 
-func (says) CheckOff(context.Context, string) error                                { return nil }
+func (says) IsOff(context.Context, string) bool                                    { return true }
 func (says) Self(context.Context, string) (string, error)                          { return "uid", nil }
 func (s says) Ask(context.Context, Question, pool.Volume, string, ...string) error { return s.error }

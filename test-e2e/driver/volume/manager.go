@@ -19,9 +19,8 @@ import (
 
 // Placement is what a node asks the PersistentVolumes for, and what it says about them.
 type Placement interface {
-	// CheckOff returns no error if a node cannot write any more to what it has staged,
-	// because it is off.
-	CheckOff(ctx context.Context, node string) error
+	// IsOff tells whether a node cannot write any more to what it has staged, because it is known to be off.
+	IsOff(ctx context.Context, node string) bool
 	// Ask returns no error if a node may do what it asks for, Aborted if the volume is or
 	// was sent elsewhere, and Unavailable if that cannot be told. If holders are given, which by the books have the data,
 	// the PersistentVolume has to know one of them: else the books are older than it.
@@ -94,9 +93,6 @@ func (m *Manager) recover(ctx context.Context) error {
 // releaseUnmounted says that a volume is not staged any more if nothing is mounted, as after the node was
 // restarted. The kubelet may never ask for that.
 func (m *Manager) releaseUnmounted(ctx context.Context, v pool.Volume) error {
-	if v.StagedAt == "" {
-		return nil
-	}
 	mounted, err := isMounted(m.Mounter, staged(v, v.StagedAt))
 	if err != nil || mounted {
 		return err
