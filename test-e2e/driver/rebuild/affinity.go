@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-helpers/storage/ephemeral"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/klog/v2"
 )
@@ -145,12 +146,9 @@ func (p *placer) isUsedOn(ctx context.Context, pv *corev1.PersistentVolume, node
 	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool {
 		return pod.Status.Phase == corev1.PodRunning && slices.Contains(nodes, pod.Spec.NodeName) &&
 			slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-				// A generic ephemeral volume has a claim with the name of both.
-				claim := pod.Name + "-" + v.Name
-				if v.PersistentVolumeClaim != nil {
-					claim = v.PersistentVolumeClaim.ClaimName
-				}
-				return (v.PersistentVolumeClaim != nil || v.Ephemeral != nil) && claim == pv.Spec.ClaimRef.Name
+				claim := v.PersistentVolumeClaim
+				return claim != nil && claim.ClaimName == pv.Spec.ClaimRef.Name ||
+					v.Ephemeral != nil && ephemeral.VolumeClaimName(&pod, &v) == pv.Spec.ClaimRef.Name
 			})
 	}), nil
 }
