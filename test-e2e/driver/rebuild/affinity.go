@@ -73,38 +73,31 @@ func (p *placer) has(pv *corev1.PersistentVolume, node string) bool {
 	if len(names) == 0 {
 		names = strings.Split(pv.Annotations[annReleased], ",")
 	}
-	return slices.Contains(names, node) || slices.ContainsFunc(homes, func(h storagehelpers.HomeNode) bool { return h.Name == node })
+	return slices.Contains(append(names, namesOf(homes)...), node)
 }
 
-// homesAmong returns the nodes of names. One that does not exist has no UID.
-func homesAmong(ctx context.Context, get getNode, names ...string) (homes []storagehelpers.HomeNode, err error) {
-	for _, name := range names {
-		node, err := get(ctx, name)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return nil, err
-		}
-		if err == nil {
-			homes = append(homes, storagehelpers.HomeNode{Name: name, UID: node.UID})
-		}
-	}
-	return homes, nil
-}
-
-// presentOf returns which home nodes exist, as the same objects, and whether one of them can
+// presentOf returns which nodes exist, as the same objects where these are known, and whether one of them can
 // be used. It does not look at whether a node is ready: one that is not may still write.
-func presentOf(ctx context.Context, get getNode, homes []storagehelpers.HomeNode) (names []string, usable bool, err error) {
-	for _, home := range homes {
-		node, err := get(ctx, home.Name)
-		if apierrors.IsNotFound(err) || err == nil && node.UID != home.UID {
+func presentOf(ctx context.Context, get getNode, nodes []storagehelpers.HomeNode) (present []storagehelpers.HomeNode, usable bool, err error) {
+	for _, n := range nodes {
+		node, err := get(ctx, n.Name)
+		if apierrors.IsNotFound(err) || err == nil && n.UID != "" && node.UID != n.UID {
 			continue
 		}
 		if err != nil {
 			return nil, false, err
 		}
-		names = append(names, home.Name)
+		present = append(present, storagehelpers.HomeNode{Name: n.Name, UID: node.UID})
 		usable = usable || isUsable(node)
 	}
-	return names, usable, nil
+	return present, usable, nil
+}
+
+func namesOf(nodes []storagehelpers.HomeNode) (names []string) {
+	for _, n := range nodes {
+		names = append(names, n.Name)
+	}
+	return names
 }
 
 func isUsable(node *corev1.Node) bool { return !node.Spec.Unschedulable && !isOutOfService(node) }

@@ -94,10 +94,11 @@ func (r *Requests) answer(ctx context.Context, pv *corev1.PersistentVolume, ques
 // sent, or, to serve what it has, a home node if nothing was begun there. A stale request gets
 // Aborted.
 func (r *Requests) request(ctx context.Context, pv *corev1.PersistentVolume, homes []storagehelpers.HomeNode, question volume.Question, node string) error {
-	present, usable, err := presentOf(ctx, r.live, homes)
+	homes, usable, err := presentOf(ctx, r.live, homes)
 	if err != nil {
 		return err
 	}
+	present := namesOf(homes)
 	selected, err := r.selectedNode(ctx, pv)
 	if err != nil {
 		return err
@@ -128,10 +129,10 @@ func (r *Requests) request(ctx context.Context, pv *corev1.PersistentVolume, hom
 // too, and only one of them stays. If its Node object is gone, that one only gets the volume by an affinity, which ends the list.
 func (r *Requests) show(ctx context.Context, pv *corev1.PersistentVolume, homes []storagehelpers.HomeNode, node, fencedFor string) error {
 	present, _, err := presentOf(ctx, r.live, homes)
-	if err != nil || slices.Contains(present, fencedFor) {
+	if err != nil || slices.Contains(namesOf(present), fencedFor) {
 		return err
 	}
-	shown, err := homesAmong(ctx, r.live, node)
+	shown, _, err := presentOf(ctx, r.live, []storagehelpers.HomeNode{{Name: node}})
 	if err != nil || len(shown) == 0 || slices.Contains(homes, shown[0]) {
 		return err
 	}
