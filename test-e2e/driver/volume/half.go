@@ -89,7 +89,7 @@ func (m *Manager) sweep(ctx context.Context, id, uid string) error {
 	m.calls.LockKey(id)
 	defer func() { _ = m.calls.UnlockKey(id) }()
 
-	if m.isCopying(id) {
+	if _, isCopying := m.cancels.Load(id); isCopying {
 		return nil
 	}
 	own, err := m.own(id)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -61,9 +62,9 @@ type Manager struct {
 
 	// calls has one change of a volume at a time.
 	calls keymutex.KeyMutex
-	// mutex protects jobs, which are the copies that go on, by volume ID.
-	mutex sync.Mutex
-	jobs  map[string]*job
+	// copies are those that go on, and cancels what ends them, by volume ID.
+	copies  singleflight.Group
+	cancels sync.Map
 	// shown has the UIDs of the Node object with which copies were shown, by volume ID.
 	shown map[string]string
 	// showAt is when to show all of them again.
@@ -73,7 +74,7 @@ type Manager struct {
 // New returns a manager, after it has finished or undone what a driver has left that
 // was killed.
 func New(ctx context.Context, m *Manager) (*Manager, error) {
-	m.calls, m.jobs = keymutex.NewHashed(1024), map[string]*job{}
+	m.calls = keymutex.NewHashed(1024)
 	return m, m.recover(ctx)
 }
 
