@@ -43,8 +43,8 @@ func (m *Manager) Create(ctx context.Context, wanted pool.Volume, limit int64) (
 	if err != nil {
 		return v, internal(err)
 	}
-	ready, err := m.makeData(ctx, v)
-	if err != nil && ctx.Err() == nil {
+	ready, err := m.makeData(v)
+	if err != nil {
 		err = errors.Join(err, m.Store.Discard(v)) // Whoever asked may not ask again.
 	}
 	if err == nil {
@@ -53,10 +53,7 @@ func (m *Manager) Create(ctx context.Context, wanted pool.Volume, limit int64) (
 	return ready, internal(err)
 }
 
-func (m *Manager) makeData(ctx context.Context, v pool.Volume) (pool.Volume, error) {
-	if ctx.Err() != nil {
-		return v, status.FromContextError(ctx.Err()).Err()
-	}
+func (m *Manager) makeData(v pool.Volume) (pool.Volume, error) {
 	m.Store.Step("make data")
 	if err := m.Store.Mounted(v); err != nil {
 		return v, err

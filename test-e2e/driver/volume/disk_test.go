@@ -89,7 +89,7 @@ func TestSwappedDisks(t *testing.T) {
 	if err := m.Store.Discard(v); err == nil {
 		t.Error("what is on another disk counts as removed")
 	}
-	if _, err := m.makeData(t.Context(), v); err == nil {
+	if _, err := m.makeData(v); err == nil {
 		t.Error("made on another disk")
 	}
 	p.swap()

@@ -20,9 +20,6 @@ import (
 	"capacityv2.internal/test-e2e/driver/pool"
 )
 
-// version is set when the driver is built.
-var version = "dev"
-
 type options struct {
 	mode, node, root, backing string
 	pools                     []pool.Pool

@@ -73,7 +73,7 @@ func startNode(ctx context.Context, group *errgroup.Group, o options, placement 
 		return err
 	}
 	grpcServer := server.NewGRPC(ctx)
-	csi.RegisterIdentityServer(grpcServer, &server.Identity{Driver: server.Driver, Version: version})
+	csi.RegisterIdentityServer(grpcServer, &server.Identity{Driver: server.Driver})
 	csi.RegisterControllerServer(grpcServer, &server.Controller{Volumes: manager})
 	csi.RegisterNodeServer(grpcServer, &server.Node{Volumes: manager})
 	if err := os.MkdirAll(filepath.Dir(socket), 0o750); err != nil {
