@@ -26,7 +26,7 @@ func (m *Manager) Create(ctx context.Context, wanted pool.Volume, limit int64) (
 
 	wanted.ID, wanted.State = id, pool.Creating
 	own, err := m.own(id)
-	if err == nil && (own == nil || own.FencedFor != "") {
+	if err == nil && (own == nil || own.State != pool.Ready || own.FencedFor != "") {
 		err = m.ask(ctx, Make, wanted) // It may be elsewhere. The API server knows, and no node has to answer.
 	}
 	switch {

@@ -58,17 +58,22 @@ func TestCreateRepeated(t *testing.T) {
 			}
 		}
 	}
+	creating := set(func(v *pool.Volume) { v.State = pool.Creating })
 	for name, test := range map[string]struct {
 		prepare func(c *cluster, n, m *Manager, id string)
 		code    codes.Code
 		want    string // on both nodes
 	}{
-		"creating":      {set(func(v *pool.Volume) { v.State = pool.Creating }), codes.ResourceExhausted, "none, none"},
-		"ready":         {set(func(*pool.Volume) {}), codes.OK, "ready first, none"},
-		"staged":        {set(func(v *pool.Volume) { v.StagedAt = "/stage" }), codes.OK, "ready first, none"},
-		"fenced":        {set(func(v *pool.Volume) { v.FencedFor = "m" }), codes.Aborted, "ready first, none"},
-		"being deleted": {set(func(v *pool.Volume) { v.FencedFor = pool.Deletion }), codes.Aborted, "ready first, none"},
-		"elsewhere":     {move, codes.Aborted, "none, ready second"},
+		"creating": {func(c *cluster, n, m *Manager, id string) {
+			creating(c, n, m, id)
+			c.release(id) // nobody was told of it
+		}, codes.ResourceExhausted, "none, none"},
+		"creating by older books": {creating, codes.Aborted, "creating first, none"},
+		"ready":                   {set(func(*pool.Volume) {}), codes.OK, "ready first, none"},
+		"staged":                  {set(func(v *pool.Volume) { v.StagedAt = "/stage" }), codes.OK, "ready first, none"},
+		"fenced":                  {set(func(v *pool.Volume) { v.FencedFor = "m" }), codes.Aborted, "ready first, none"},
+		"being deleted":           {set(func(v *pool.Volume) { v.FencedFor = pool.Deletion }), codes.Aborted, "ready first, none"},
+		"elsewhere":               {move, codes.Aborted, "none, ready second"},
 		"on its way back": {func(c *cluster, n, m *Manager, id string) {
 			move(c, n, m, id)
 			c.release(id)
