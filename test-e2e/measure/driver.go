@@ -41,9 +41,7 @@ func (p Provisioner) String() string {
 // Driver is how the driver and its provisioner run.
 type Driver struct {
 	// Pools are those of each node, in GiB.
-	Pools []int
-	// CreateDelay is how much longer a volume takes.
-	CreateDelay time.Duration
+	Pools       []int
 	Provisioner Provisioner
 }
 
@@ -59,7 +57,7 @@ func (d Driver) gib() int64 {
 // flags are those of the driver's container. Volumes are folders: nobody has disks that are
 // as large as the pools that are measured.
 func (d Driver) flags() []string {
-	flags := []string{"--backing=folders", "--create-delay=" + d.CreateDelay.String()}
+	flags := []string{"--backing=folders"}
 	for i, pool := range d.Pools {
 		flags = append(flags, fmt.Sprintf("--pools=p%d=%dGi", i, pool))
 	}
@@ -80,7 +78,7 @@ func (c *Cluster) Configure(ctx context.Context, d Driver) error {
 			container := &set.Spec.Template.Spec.Containers[i]
 			switch {
 			case container.Image == driverImage:
-				container.Args = append(without(container.Args, "--pools", "--backing", "--create-delay"), d.flags()...)
+				container.Args = append(without(container.Args, "--pools", "--backing"), d.flags()...)
 			case strings.HasPrefix(container.Image, provisionerImage+":"):
 				container.Args = append(without(container.Args, "--http-endpoint", confirmationFlag), fmt.Sprintf("--http-endpoint=:%d", provisionerPort))
 				if d.Provisioner == Patched {

@@ -186,4 +186,6 @@ func TestDriverLog(t *testing.T) {
 // anywhere lets a node do whatever it asks for.
 type anywhere struct{ volume.Placement }
 
-func (anywhere) Ask(context.Context, volume.Question, pool.Volume, string) error { return nil }
+func (anywhere) Ask(context.Context, volume.Question, pool.Volume, string, ...string) error {
+	return nil
+}

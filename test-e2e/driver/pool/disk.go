@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -70,12 +71,12 @@ func (s *Store) Mounted(v Volume) error {
 
 func (s *Store) mounted(pool, folder string) error {
 	_, err := os.Stat(folder)
-	want, wantErr := readID(s.known(pool))
-	have, haveErr := readID(diskID(folder))
+	want, wantErr := readFile(s.known(pool))
+	have, haveErr := readFile(diskID(folder))
 	if err := errors.Join(err, wantErr, haveErr); err != nil {
 		return err
 	}
-	if have != want {
+	if !bytes.Equal(have, want) {
 		return fmt.Errorf("%s is not on the disk of pool %s of node %s: it has another ID", folder, pool, s.Node)
 	}
 	return nil

@@ -16,33 +16,36 @@ import (
 // lockTime is how long to wait for a lock: a process that has it may hang with its disk.
 var lockTime = 10 * time.Second
 
-// openFile opens a file that another node may have put there: no link, and no pipe that nobody writes to.
-func openFile(path string, flags int) (*os.File, error) {
-	return os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
-}
-
-// readID reads a small file, in whose place another node may have put anything.
-func readID(path string) (string, error) {
-	file, err := openFile(path, os.O_RDONLY)
+// OpenFile opens a file in whose place another node may have put anything. A link would lead to another file of this node.
+func OpenFile(path string, flags int) (*os.File, error) {
+	file, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is no regular file", path)
 	}
 	if err != nil {
-		return "", err
+		return nil, errors.Join(err, file.Close())
 	}
-	id, err := io.ReadAll(io.LimitReader(file, 1024))
-	return string(id), err
+	return file, nil
+}
+
+// readFile reads a small file.
+func readFile(path string) ([]byte, error) {
+	file, err := OpenFile(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(file, 1<<16))
+	return data, errors.Join(err, file.Close())
 }
 
 // lockFolder waits until no other process has the lock, and returns what ends it. It
 // ends with the process, too.
 func lockFolder(dir string) (unlock func(), err error) {
-	file, err := openFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR)
+	file, err := OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +64,7 @@ func lockFolder(dir string) (unlock func(), err error) {
 // Own fails if another process is the driver of the node, and keeps others from that as long as this
 // one runs: a copy that the other one goes on with would be taken for one of this one.
 func (s *Store) Own() error {
-	file, err := os.OpenFile(filepath.Join(s.dir, "driver"), os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := OpenFile(filepath.Join(s.dir, "driver"), os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return err
 	}
@@ -93,7 +96,7 @@ func (s *Store) write(v Volume) error {
 // replace replaces a file: after a crash, or on a full disk, it has the old or the new content.
 func (s *Store) replace(path string, data []byte, name string) error {
 	temporary := path + ".tmp"
-	file, err := openFile(temporary, os.O_CREATE|os.O_WRONLY|os.O_TRUNC)
+	file, err := OpenFile(temporary, os.O_CREATE|os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -169,12 +168,12 @@ func (s *Store) read(id string) (*Volume, error) {
 		return nil, fmt.Errorf("%w: %q", ErrNotFound, id)
 	}
 	v := &Volume{}
-	file, err := openFile(s.file(id), os.O_RDONLY)
+	data, err := readFile(s.file(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s on %s", ErrNotFound, id, s.Node)
 	}
 	if err == nil {
-		err = errors.Join(json.NewDecoder(io.LimitReader(file, 1<<16)).Decode(v), file.Close())
+		err = json.Unmarshal(data, v)
 	}
 	if err == nil {
 		err = v.check(id)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-helpers/storage/ephemeral"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/klog/v2"
 )
@@ -26,6 +28,8 @@ const (
 	// annUnconfirmed is there while an affinity was set and the claim was not read
 	// again. Its value is the list of home nodes from before.
 	annUnconfirmed = "reference.csi.capacityv2.internal/unconfirmed"
+	// annReleased has the nodes that were named when the volume was released last, also those without a Node object.
+	annReleased = "reference.csi.capacityv2.internal/released-from"
 )
 
 // placer writes the node affinities of a driver, whose topology has a key.
@@ -65,38 +69,35 @@ func (p *placer) named(pv *corev1.PersistentVolume) (nodes []string) {
 // has tells whether a node is where a volume is said to be, which needs no claim.
 func (p *placer) has(pv *corev1.PersistentVolume, node string) bool {
 	homes, _ := storagehelpers.HomeNodesOf(pv)
-	return slices.Contains(p.named(pv), node) || slices.ContainsFunc(homes, func(h storagehelpers.HomeNode) bool { return h.Name == node })
-}
-
-// homesAmong returns the nodes of names. One that does not exist has no UID.
-func homesAmong(ctx context.Context, get getNode, names ...string) (homes []storagehelpers.HomeNode, err error) {
-	for _, name := range names {
-		node, err := get(ctx, name)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return nil, err
-		}
-		if err == nil {
-			homes = append(homes, storagehelpers.HomeNode{Name: name, UID: node.UID})
-		}
+	names := p.named(pv)
+	if len(names) == 0 {
+		names = strings.Split(pv.Annotations[annReleased], ",")
 	}
-	return homes, nil
+	return slices.Contains(append(names, namesOf(homes)...), node)
 }
 
-// presentOf returns which home nodes exist, as the same objects, and whether one of them can
+// presentOf returns which nodes exist, as the same objects where these are known, and whether one of them can
 // be used. It does not look at whether a node is ready: one that is not may still write.
-func presentOf(ctx context.Context, get getNode, homes []storagehelpers.HomeNode) (names []string, usable bool, err error) {
-	for _, home := range homes {
-		node, err := get(ctx, home.Name)
-		if apierrors.IsNotFound(err) || err == nil && node.UID != home.UID {
+func presentOf(ctx context.Context, get getNode, nodes []storagehelpers.HomeNode) (present []storagehelpers.HomeNode, usable bool, err error) {
+	for _, n := range nodes {
+		node, err := get(ctx, n.Name)
+		if apierrors.IsNotFound(err) || err == nil && n.UID != "" && node.UID != n.UID {
 			continue
 		}
 		if err != nil {
 			return nil, false, err
 		}
-		names = append(names, home.Name)
+		present = append(present, storagehelpers.HomeNode{Name: n.Name, UID: node.UID})
 		usable = usable || isUsable(node)
 	}
-	return names, usable, nil
+	return present, usable, nil
+}
+
+func namesOf(nodes []storagehelpers.HomeNode) (names []string) {
+	for _, n := range nodes {
+		names = append(names, n.Name)
+	}
+	return names
 }
 
 func isUsable(node *corev1.Node) bool { return !node.Spec.Unschedulable && !isOutOfService(node) }
@@ -126,8 +127,11 @@ func selected(claim *corev1.PersistentVolumeClaim) string {
 	return claim.Annotations[storagehelpers.AnnSelectedNode]
 }
 
-// isUsedOn tells whether a pod that runs on one of the nodes has the claim of a volume.
+// isUsedOn tells whether a pod that runs on one of the nodes has the claim of a volume, if that can be seen.
 func (p *placer) isUsedOn(ctx context.Context, pv *corev1.PersistentVolume, nodes []string) (bool, error) {
+	if !p.seesPods {
+		return false, nil
+	}
 	pods, err := p.client.CoreV1().Pods(pv.Spec.ClaimRef.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, err
@@ -135,12 +139,9 @@ func (p *placer) isUsedOn(ctx context.Context, pv *corev1.PersistentVolume, node
 	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool {
 		return pod.Status.Phase == corev1.PodRunning && slices.Contains(nodes, pod.Spec.NodeName) &&
 			slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-				// A generic ephemeral volume has a claim with the name of both.
-				claim := pod.Name + "-" + v.Name
-				if v.PersistentVolumeClaim != nil {
-					claim = v.PersistentVolumeClaim.ClaimName
-				}
-				return (v.PersistentVolumeClaim != nil || v.Ephemeral != nil) && claim == pv.Spec.ClaimRef.Name
+				claim := v.PersistentVolumeClaim
+				return claim != nil && claim.ClaimName == pv.Spec.ClaimRef.Name ||
+					v.Ephemeral != nil && ephemeral.VolumeClaimName(&pod, &v) == pv.Spec.ClaimRef.Name
 			})
 	}), nil
 }
@@ -149,9 +150,9 @@ func elsewhere(pv *corev1.PersistentVolume) error {
 	return status.Errorf(codes.Aborted, "the claim of volume %s was sent elsewhere", pv.Spec.CSI.VolumeHandle)
 }
 
-// release unsets the node affinity, and says which nodes have the data.
-func (p *placer) release(ctx context.Context, pv *corev1.PersistentVolume, homes, reason string) error {
-	_, err := p.patch(ctx, pv, reason, map[string]any{storagehelpers.AnnHomeNodes: homes, annUnconfirmed: nil, annBegun: nil}, nil)
+// release unsets the node affinity, and says which nodes have the data, and from which it was released.
+func (p *placer) release(ctx context.Context, pv *corev1.PersistentVolume, homes, from, reason string) error {
+	_, err := p.patch(ctx, pv, reason, map[string]any{storagehelpers.AnnHomeNodes: homes, annReleased: from, annUnconfirmed: nil, annBegun: nil}, nil)
 	return err
 }
 
@@ -159,11 +160,7 @@ func (p *placer) release(ctx context.Context, pv *corev1.PersistentVolume, homes
 // sent last, or there is none, or a pod uses the volume on one of the nodes all the time. The scheduler writes the
 // claim first and reads the volume then; this is the other way round, so one of both notices.
 func (p *placer) set(ctx context.Context, pv *corev1.PersistentVolume, nodes []string, reason string) error {
-	sent, err := p.selectedNode(ctx, pv)
-	fits := sent == "" || slices.Contains(nodes, sent)
-	if err == nil && !fits && p.seesPods {
-		fits, err = p.isUsedOn(ctx, pv, nodes)
-	}
+	fits, err := p.fits(ctx, pv, nodes)
 	if err != nil || !fits {
 		return cmp.Or(err, elsewhere(pv))
 	}
@@ -173,14 +170,22 @@ func (p *placer) set(ctx context.Context, pv *corev1.PersistentVolume, nodes []s
 	if err != nil {
 		return err
 	}
-	_, err = p.confirm(ctx, pv, sent)
+	_, err = p.confirm(ctx, pv)
 	return err
 }
 
-// confirm looks at the claim again after an affinity was set, perhaps by a process that was
-// killed then, and releases the volume again if the claim was sent elsewhere than before, if that is known. A node affinity that
+func (p *placer) fits(ctx context.Context, pv *corev1.PersistentVolume, nodes []string) (bool, error) {
+	sent, err := p.selectedNode(ctx, pv)
+	if err != nil || sent == "" || slices.Contains(nodes, sent) {
+		return err == nil, err
+	}
+	return p.isUsedOn(ctx, pv, nodes)
+}
+
+// confirm looks again whether an affinity fits after it was set, perhaps by a process that was
+// killed then, and releases the volume again if it does not. A node affinity that
 // names no node is somebody else's. It gets Aborted, because what comes next would replace it.
-func (p *placer) confirm(ctx context.Context, pv *corev1.PersistentVolume, sentBefore string) (*corev1.PersistentVolume, error) {
+func (p *placer) confirm(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
 	if pv.Spec.NodeAffinity != nil && len(p.named(pv)) == 0 {
 		return nil, status.Errorf(codes.Aborted, "the node affinity of PersistentVolume %s names no node by %s", pv.Name, p.key)
 	}
@@ -188,12 +193,12 @@ func (p *placer) confirm(ctx context.Context, pv *corev1.PersistentVolume, sentB
 	if !ok {
 		return pv, nil
 	}
-	sent, err := p.selectedNode(ctx, pv)
+	fits, err := p.fits(ctx, pv, p.named(pv))
 	if err != nil {
 		return nil, err
 	}
-	if sent != sentBefore && sent != "" && !slices.Contains(p.named(pv), sent) {
-		return nil, cmp.Or(p.release(ctx, pv, before, "taken back"), elsewhere(pv))
+	if !fits {
+		return nil, cmp.Or(p.release(ctx, pv, before, pv.Annotations[annReleased], "taken back"), elsewhere(pv))
 	}
 	return p.patch(ctx, pv, "", map[string]any{annUnconfirmed: nil, annBegun: nil}, p.named(pv))
 }

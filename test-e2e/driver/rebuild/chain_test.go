@@ -20,6 +20,11 @@ import (
 	"capacityv2.internal/test-e2e/driver/volume"
 )
 
+var mounted = &csi.VolumeCapability{
+	AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+	AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+}
+
 // TestChain moves a volume from node to node, with the calls that a kubelet makes.
 func TestChain(t *testing.T) {
 	h := newHarness(t, "n1")
@@ -48,10 +53,7 @@ func TestChain(t *testing.T) {
 	}
 	stage := func(node string, code codes.Code, text string) {
 		t.Helper()
-		_, err := nodes[node].NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{VolumeId: v.ID, StagingTargetPath: filepath.Join(root, "stage"), VolumeCapability: &csi.VolumeCapability{
-			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
-			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
-		}})
+		_, err := nodes[node].NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{VolumeId: v.ID, StagingTargetPath: filepath.Join(root, "stage"), VolumeCapability: mounted})
 		if status.Code(err) != code || err != nil && !strings.Contains(err.Error(), text) {
 			t.Errorf("staged on %s: %v; expected %s with %q", node, err, code, text)
 		}

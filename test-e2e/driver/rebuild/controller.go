@@ -2,6 +2,7 @@ package rebuild
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -129,29 +130,30 @@ func (c *Controller) placeNext(ctx context.Context) bool {
 func (c *Controller) place(ctx context.Context, pv *corev1.PersistentVolume) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	pv, err := c.confirm(ctx, pv, "")
+	pv, err := c.confirm(ctx, pv)
 	if err != nil {
 		return err
 	}
+	var present []storagehelpers.HomeNode
 	homes, _ := storagehelpers.HomeNodesOf(pv)
-	var present []string
+	if pv.Spec.NodeAffinity != nil {
+		homes = nil
+	}
+	for _, name := range c.named(pv) {
+		homes = append(homes, storagehelpers.HomeNode{Name: name})
+	}
 	for _, get := range []getNode{c.cached, c.live} {
-		if pv.Spec.NodeAffinity != nil {
-			if homes, err = homesAmong(ctx, get, c.named(pv)...); err != nil {
-				return err
-			}
-		}
 		var usable bool
 		if present, usable, err = presentOf(ctx, get, homes); err != nil || usable == (pv.Spec.NodeAffinity != nil) {
 			return err
 		}
 	}
 	if pv.Spec.NodeAffinity == nil {
-		return c.set(ctx, pv, present, "returned")
+		return c.set(ctx, pv, namesOf(present), "returned")
 	}
 	// Without a claim, nobody can say where it is to go.
 	if _, err := c.selectedNode(ctx, pv); err != nil {
 		return err
 	}
-	return c.release(ctx, pv, storagehelpers.FormatHomeNodes(homes), "released")
+	return c.release(ctx, pv, storagehelpers.FormatHomeNodes(present), strings.Join(c.named(pv), ","), "released")
 }

@@ -75,16 +75,22 @@ func TestOtherEvents(t *testing.T) {
 // had moved the volume.
 func TestRunsThroughCordon(t *testing.T) {
 	h := newHarness(t, "n2") // the claim was sent to n1
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", Namespace: "default"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}, Spec: corev1.PodSpec{
-		NodeName: "n2", Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"}}}},
-	}}
-	if _, err := h.client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	h.run("n2")
 	h.cordon("n2")
 	h.expect("unset; home n2=n2")
 	h.uncordon("n2")
 	h.stays("n2")
+}
+
+// run has a pod with the claim run on a node.
+func (h *harness) run(node string) {
+	h.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", Namespace: "default"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}, Spec: corev1.PodSpec{
+		NodeName: node, Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"}}}},
+	}}
+	if _, err := h.client.CoreV1().Pods("default").Create(h.Context(), pod, metav1.CreateOptions{}); err != nil {
+		h.Fatal(err)
+	}
 }
 
 // TestNoSelectedNode has a claim that nobody has sent anywhere since the volume was released.

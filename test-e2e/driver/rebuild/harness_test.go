@@ -190,22 +190,29 @@ func (h *harness) patchClaim(patch string) {
 // sendWhenSet has the scheduler send the claim to a node at the moment at which a node
 // affinity is set for the first time.
 func (h *harness) sendWhenSet(node string, then func()) {
+	h.whenSet(func(tracker clienttesting.ObjectTracker) error {
+		defer then()
+		claims := corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
+		object, err := tracker.Get(claims, "default", "claim")
+		if err != nil {
+			return err
+		}
+		claim := object.(*corev1.PersistentVolumeClaim).DeepCopy()
+		claim.Annotations[storagehelpers.AnnSelectedNode] = node
+		return tracker.Update(claims, claim, "default")
+	})
+}
+
+// whenSet does something at the moment at which a node affinity is set for the first time. It does not use the client, which is
+// busy with that.
+func (h *harness) whenSet(do func(clienttesting.ObjectTracker) error) {
 	var done atomic.Bool
 	h.client.PrependReactor("patch", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		patch := string(action.(clienttesting.PatchAction).GetPatch())
 		if !strings.Contains(patch, `"In"`) || !done.CompareAndSwap(false, true) {
 			return false, nil, nil
 		}
-		defer then()
-		// Not through the client, which is busy with this.
-		claims := corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
-		object, err := h.client.Tracker().Get(claims, "default", "claim")
-		if err != nil {
-			return true, nil, err
-		}
-		claim := object.(*corev1.PersistentVolumeClaim).DeepCopy()
-		claim.Annotations[storagehelpers.AnnSelectedNode] = node
-		return false, nil, h.client.Tracker().Update(claims, claim, "default")
+		return false, nil, do(h.client.Tracker())
 	})
 }
 

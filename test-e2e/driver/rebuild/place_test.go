@@ -138,7 +138,7 @@ func TestPatch(t *testing.T) {
 	h.stays("n1")
 	h.stop()
 	want := []string{
-		`{"metadata":{"annotations":{"pv.kubernetes.io/home-nodes":"n1=n1-uid","reference.csi.capacityv2.internal/begun":null,"reference.csi.capacityv2.internal/unconfirmed":null},"resourceVersion":"0"},"spec":{"nodeAffinity":null}}`,
+		`{"metadata":{"annotations":{"pv.kubernetes.io/home-nodes":"n1=n1-uid","reference.csi.capacityv2.internal/begun":null,"reference.csi.capacityv2.internal/released-from":"n1","reference.csi.capacityv2.internal/unconfirmed":null},"resourceVersion":"0"},"spec":{"nodeAffinity":null}}`,
 		`{"metadata":{"annotations":{"pv.kubernetes.io/home-nodes":null,"reference.csi.capacityv2.internal/unconfirmed":"n1=n1-uid"},"resourceVersion":"1"},"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"topology.example.com/node","operator":"In","values":["n1"]}]}]}}}}`,
 		`{"metadata":{"annotations":{"reference.csi.capacityv2.internal/begun":null,"reference.csi.capacityv2.internal/unconfirmed":null},"resourceVersion":"2"},"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"topology.example.com/node","operator":"In","values":["n1"]}]}]}}}}`,
 	}

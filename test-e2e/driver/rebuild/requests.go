@@ -33,7 +33,7 @@ func NewRequests(client kubernetes.Interface, driver, key string) *Requests {
 
 // Ask implements volume.Placement. It fails with Aborted if the volume is, or was sent,
 // elsewhere, and with Unavailable if that cannot be told now.
-func (r *Requests) Ask(ctx context.Context, question volume.Question, v pool.Volume, node string) error {
+func (r *Requests) Ask(ctx context.Context, question volume.Question, v pool.Volume, node string, holders ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -57,8 +57,11 @@ func (r *Requests) Ask(ctx context.Context, question volume.Question, v pool.Vol
 		if question == volume.Drop && v.FencedFor == pool.Deletion {
 			return nil // which needs no claim
 		}
-		if pv, err = r.confirm(ctx, pv, ""); err != nil {
+		if pv, err = r.confirm(ctx, pv); err != nil {
 			return err
+		}
+		if len(holders) > 0 && !slices.ContainsFunc(holders, func(holder string) bool { return r.has(pv, holder) }) {
+			return status.Errorf(codes.Unavailable, "PersistentVolume %s does not know %v, which have volume %s by the books; are they older?", pv.Name, holders, v.ID)
 		}
 		return r.answer(ctx, pv, question, node, v.FencedFor)
 	})
@@ -70,7 +73,7 @@ func (r *Requests) Ask(ctx context.Context, question volume.Question, v pool.Vol
 
 func (r *Requests) answer(ctx context.Context, pv *corev1.PersistentVolume, question volume.Question, node, fencedFor string) error {
 	named := r.named(pv)
-	isNamed := slices.Contains(named, node)
+	isNamed := slices.Contains(named, node) && (question != volume.Named || len(named) == 1)
 	switch {
 	case question == volume.Drop && pv.Annotations[annBegun] == node && len(named) == 0:
 		_, err := r.patch(ctx, pv, "", map[string]any{annBegun: nil}, nil)
@@ -88,22 +91,28 @@ func (r *Requests) answer(ctx context.Context, pv *corev1.PersistentVolume, ques
 }
 
 // request lets a node have a released volume that it asks for: the one where the claim was
-// sent, or another one with the data if nothing was begun there. A stale request gets
+// sent, or, to serve what it has, a home node if nothing was begun there. A stale request gets
 // Aborted.
 func (r *Requests) request(ctx context.Context, pv *corev1.PersistentVolume, homes []storagehelpers.HomeNode, question volume.Question, node string) error {
-	present, usable, err := presentOf(ctx, r.live, homes)
+	homes, usable, err := presentOf(ctx, r.live, homes)
 	if err != nil {
 		return err
 	}
+	present := namesOf(homes)
 	selected, err := r.selectedNode(ctx, pv)
 	if err != nil {
 		return err
 	}
 	isHome, begun := slices.Contains(present, node), pv.Annotations[annBegun]
+	if !isHome { // The controller would release a volume without homes that is on a node that does not exist.
+		if _, err := r.live(ctx, node); err != nil {
+			return err
+		}
+	}
 	switch {
-	case selected != node && (!isHome || begun != "" && begun == selected):
+	case selected != node && (!isHome || question == volume.Begin || begun != "" && begun == selected):
 		return elsewhere(pv)
-	case question == volume.Begin && (isHome || begun == node):
+	case question == volume.Begin && begun == node:
 		return nil
 	case question == volume.Begin:
 		_, err := r.patch(ctx, pv, "", map[string]any{annBegun: node}, nil)
@@ -120,10 +129,10 @@ func (r *Requests) request(ctx context.Context, pv *corev1.PersistentVolume, hom
 // too, and only one of them stays. If its Node object is gone, that one only gets the volume by an affinity, which ends the list.
 func (r *Requests) show(ctx context.Context, pv *corev1.PersistentVolume, homes []storagehelpers.HomeNode, node, fencedFor string) error {
 	present, _, err := presentOf(ctx, r.live, homes)
-	if err != nil || slices.Contains(present, fencedFor) {
+	if err != nil || slices.Contains(namesOf(present), fencedFor) {
 		return err
 	}
-	shown, err := homesAmong(ctx, r.live, node)
+	shown, _, err := presentOf(ctx, r.live, []storagehelpers.HomeNode{{Name: node}})
 	if err != nil || len(shown) == 0 || slices.Contains(homes, shown[0]) {
 		return err
 	}
@@ -143,17 +152,11 @@ func (r *Requests) Self(ctx context.Context, name string) (string, error) {
 	return string(node.UID), nil
 }
 
-// CheckOff implements volume.Placement: somebody has put the node out of service, which is
+// IsOff implements volume.Placement: somebody has put the node out of service, which is
 // the promise that it is off. A node whose object was deleted may run.
-func (r *Requests) CheckOff(ctx context.Context, name string) error {
+func (r *Requests) IsOff(ctx context.Context, name string) bool {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	node, err := r.live(ctx, name)
-	if err == nil && isOutOfService(node) {
-		return nil
-	}
-	if err != nil && !apierrors.IsNotFound(err) {
-		return status.Error(codes.Unavailable, err.Error())
-	}
-	return status.Errorf(codes.FailedPrecondition, "node %s may write to its volumes; it is not out of service", name)
+	return err == nil && isOutOfService(node)
 }

@@ -111,6 +111,26 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// TestBegin has nodes that may not begin a copy: one that was not selected, although it is a home, and one whose Node is gone.
+func TestBegin(t *testing.T) {
+	h := newHarness(t, "n1")
+	h.cordon("n1")
+	h.expect("unset; home n1=n1")
+	h.ask(volume.Begin, "n1", codes.OK)
+	h.stays("unset; home n1=n1; begun n1")
+	h.send("n2")
+	h.ask(volume.Begin, "n1", codes.Aborted)
+	h.ask(volume.Begin, "n3", codes.Aborted)
+	h.remove("n2")
+	h.ask(volume.Begin, "n2", codes.Unavailable)
+	h.stays("unset; home n1=n1; begun n1")
+	h.recreateDeleted("n2")
+	h.ask(volume.Begin, "n2", codes.OK)
+	h.remove("n2")
+	h.ask(volume.Place, "n2", codes.Unavailable)
+	h.stays("unset; home n1=n1; begun n2")
+}
+
 // TestOtherAffinity has a volume whose node affinity somebody has replaced by one that names no node.
 // It is not released, and stays as it is.
 func TestOtherAffinity(t *testing.T) {
@@ -130,20 +150,19 @@ func TestOtherAffinity(t *testing.T) {
 // TestFence checks what proves that a node is off: only somebody's word.
 func TestFence(t *testing.T) {
 	h := newHarness(t, "n1")
-	fence := func(code codes.Code) {
+	off := func(want bool) {
 		t.Helper()
-		err := h.requests().CheckOff(t.Context(), "n1")
-		if status.Code(err) != code {
-			t.Errorf("fenced: %v; expected %s", err, code)
+		if got := h.requests().IsOff(t.Context(), "n1"); got != want {
+			t.Errorf("off: %t; expected %t", got, want)
 		}
 	}
-	fence(codes.FailedPrecondition)
+	off(false)
 	h.cordon("n1")
-	fence(codes.FailedPrecondition)
+	off(false)
 	h.outOfService("n1")
-	fence(codes.OK)
+	off(true)
 	h.remove("n1")
-	fence(codes.FailedPrecondition)
+	off(false)
 	for name, v := range map[string]pool.Volume{"unknown": {ID: "v", Name: "unknown"}, "another one": {ID: "w", Name: "pv"}} {
 		if err := h.requests().Ask(t.Context(), volume.Place, v, "n1"); status.Code(err) != codes.Unavailable {
 			t.Errorf("%s volume: %v", name, err)

@@ -30,28 +30,17 @@ func newManager(t *testing.T, root, node string, backing volume.Backing, mounter
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := volume.New(t.Context(), &volume.Manager{Store: store, Backing: backing, Mounter: mounter, Placement: away{}})
+	m, err := volume.New(t.Context(), &volume.Manager{Store: store, Backing: backing, Mounter: mounter, Placement: agrees{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
 }
 
-// away is no API server.
-type away struct{}
+// agrees is an API server that lets a node do whatever it asks for.
+type agrees struct{ volume.Placement }
 
-func (away) CheckOff(context.Context, string) error { return status.Error(codes.Unavailable, "away") }
-
-func (away) Self(context.Context, string) (string, error) {
-	return "", status.Error(codes.Unavailable, "away")
-}
-
-func (away) Ask(_ context.Context, question volume.Question, _ pool.Volume, _ string) error {
-	if question == volume.Make {
-		return nil // external-provisioner has just asked for it
-	}
-	return status.Error(codes.Unavailable, "away")
-}
+func (agrees) Ask(context.Context, volume.Question, pool.Volume, string, ...string) error { return nil }
 
 func capability(mode csi.VolumeCapability_AccessMode_Mode) *csi.VolumeCapability {
 	return &csi.VolumeCapability{

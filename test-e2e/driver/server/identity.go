@@ -15,13 +15,11 @@ type Identity struct {
 	csi.UnimplementedIdentityServer
 	// Driver is the name of the CSIDriver.
 	Driver string
-	// Version is that of the driver.
-	Version string
 }
 
 // GetPluginInfo returns the name of the driver.
 func (i *Identity) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
-	return &csi.GetPluginInfoResponse{Name: i.Driver, VendorVersion: i.Version}, nil
+	return &csi.GetPluginInfoResponse{Name: i.Driver, VendorVersion: "dev"}, nil
 }
 
 // GetPluginCapabilities says that there is a controller service, and that volumes are

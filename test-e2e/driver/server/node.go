@@ -68,6 +68,9 @@ func (n *Node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRe
 		return nil, err
 	}
 	v, err := n.Volumes.Get(r.GetVolumeId())
+	if status.Code(err) == codes.NotFound { // Not final: the books may be older than what a call has mounted.
+		err = status.Error(codes.Unavailable, err.Error())
+	}
 	if err == nil {
 		err = sameKind(v, r.GetVolumeCapability())
 	}

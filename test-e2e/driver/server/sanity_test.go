@@ -75,7 +75,7 @@ func TestSanity(t *testing.T) {
 // serve serves a node on a socket until the test ends.
 func serve(t *testing.T, manager *volume.Manager, socket string) {
 	server := NewGRPC(t.Context())
-	csi.RegisterIdentityServer(server, &Identity{Driver: Driver, Version: "test"})
+	csi.RegisterIdentityServer(server, &Identity{Driver: Driver})
 	csi.RegisterControllerServer(server, &Controller{Volumes: manager})
 	csi.RegisterNodeServer(server, &Node{Volumes: manager})
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -3,11 +3,10 @@ package volume
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"k8s.io/klog/v2"
 
 	"capacityv2.internal/test-e2e/driver/pool"
 )
@@ -100,22 +99,17 @@ func (m *Manager) open(ctx context.Context, id, path string, own *pool.Volume, o
 		}
 		return *own, nil
 	}
-	source, err := m.newest(id, own, others)
+	source, holders, err := m.newest(id, own, others)
 	if err != nil {
 		return pool.Volume{}, err
 	}
-	if !m.isHere(own, source) {
+	if !slices.Contains(holders, m.Store.Node) {
 		return pool.Volume{}, status.Errorf(codes.Aborted, "volume %s has changed on node %s since it was copied", id, source.store.Node)
 	}
-	err = m.ask(ctx, Place, *own)
-	switch {
-	case err == nil && own.FencedFor != "":
+	err = m.ask(ctx, Place, *own, holders...)
+	if err == nil && own.FencedFor != "" {
 		// Another node had begun to take it over; the PersistentVolume has decided.
 		err = m.unfence(id)
-	case status.Code(err) == codes.Unavailable && own.FencedFor == "" && own.State == pool.Ready:
-		// No other node can have it, so this one serves it even if nobody can be told.
-		klog.FromContext(ctx).Error(err, "The PersistentVolume may not name this node", "volume", id)
-		err = nil
 	}
 	if err != nil {
 		return pool.Volume{}, err
@@ -126,18 +120,12 @@ func (m *Manager) open(ctx context.Context, id, path string, own *pool.Volume, o
 	return m.commit(id, path, source.volume.Generation, others)
 }
 
-// isHere tells whether this node has the data of the copy that is newest.
-func (m *Manager) isHere(own *pool.Volume, newest replica) bool {
-	return newest.store == m.Store || own != nil && own.State == pool.Rebuilt && own.Generation == newest.volume.Generation
-}
-
-// newest returns the copy that has the data: the one of this node, if there are several.
-func (m *Manager) newest(id string, own *pool.Volume, others []replica) (replica, error) {
+// newest returns the copy that has the data by the books, that of this node, if there are several, and all nodes that have it.
+func (m *Manager) newest(id string, own *pool.Volume, others []replica) (best replica, holders []string, err error) {
 	all := others
 	if own != nil {
 		all = append([]replica{{m.Store, *own}}, others...)
 	}
-	var best replica
 	for _, r := range all {
 		if r.volume.State == pool.Ready && (best.store == nil || r.volume.Generation > best.volume.Generation) {
 			best = r
@@ -145,9 +133,14 @@ func (m *Manager) newest(id string, own *pool.Volume, others []replica) (replica
 	}
 	if best.store == nil {
 		// Not final: one may be where nobody can look now.
-		return best, status.Errorf(codes.Unavailable, "no copy of volume %s can be reached", id)
+		return best, nil, status.Errorf(codes.Unavailable, "no copy of volume %s can be reached", id)
 	}
-	return best, nil
+	for _, r := range all {
+		if (r.volume.State == pool.Ready || r.volume.State == pool.Rebuilt) && r.volume.Generation == best.volume.Generation {
+			holders = append(holders, r.store.Node)
+		}
+	}
+	return best, holders, nil
 }
 
 // fence makes sure that no other node stages a copy, or writes to one: they are for one
@@ -166,7 +159,7 @@ func (m *Manager) fence(ctx context.Context, copies []replica, by string) error 
 			return nil
 		}
 		_, err := r.store.Update(r.volume.ID, set)
-		if status.Code(err) == codes.FailedPrecondition && r.store != m.Store && m.Placement.CheckOff(ctx, r.store.Node) == nil {
+		if status.Code(err) == codes.FailedPrecondition && r.store != m.Store && m.Placement.IsOff(ctx, r.store.Node) {
 			off = true
 			_, err = r.store.Update(r.volume.ID, set)
 		}
@@ -190,8 +183,8 @@ func (m *Manager) unfence(id string) error {
 
 func deleted(id string) error { return status.Errorf(codes.Aborted, "volume %s is being deleted", id) }
 
-func (m *Manager) ask(ctx context.Context, question Question, v pool.Volume) error {
-	return m.Placement.Ask(ctx, question, v, m.Store.Node)
+func (m *Manager) ask(ctx context.Context, question Question, v pool.Volume, holders ...string) error {
+	return m.Placement.Ask(ctx, question, v, m.Store.Node, holders...)
 }
 
 // commit opens the copy of this node for writing, unless another node has taken it over

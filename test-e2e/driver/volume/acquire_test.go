@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"capacityv2.internal/test-e2e/driver/pool"
 )
@@ -193,19 +192,19 @@ func TestFence(t *testing.T) {
 	c.expect(err, codes.Aborted, "volume is on m")
 }
 
-// TestUnfencedIsServed checks that a node needs no controller half for a volume that is
-// at home, but does not serve it if there is one that says otherwise.
-func TestUnfencedIsServed(t *testing.T) {
+// TestServedWithoutAPIServer has an API server that does not answer. What is staged stays, and nothing else is served: books
+// that were restored may call a copy current that is not.
+func TestServedWithoutAPIServer(t *testing.T) {
 	c := newCluster(t, map[string]int64{"n": 10})
 	n := c.start("n")
 	v := c.volume(n)
+	c.expect(n.Acquire(t.Context(), v.ID, c.path), codes.OK, "")
 	c.away = true
-	err := n.Acquire(t.Context(), v.ID, c.path)
-	c.expect(err, codes.OK, "")
+	c.expect(n.Acquire(t.Context(), v.ID, c.path), codes.OK, "")
 	c.expect(n.Release(t.Context(), v.ID, c.path), codes.OK, "")
+	c.expect(n.Acquire(t.Context(), v.ID, c.path), codes.Unavailable, "away")
 	c.away, c.named[v.ID] = false, "m"
-	err = n.Acquire(t.Context(), v.ID, c.path)
-	c.expect(err, codes.Aborted, "volume is on m")
+	c.expect(n.Acquire(t.Context(), v.ID, c.path), codes.Aborted, "volume is on m")
 }
 
 // TestNodeOff takes a volume from a node that never unstaged it.
@@ -318,11 +317,9 @@ func TestAtOnce(t *testing.T) {
 // agrees is one that always agrees.
 type agrees struct{}
 
-func (agrees) CheckOff(context.Context, string) error {
-	return status.Error(codes.FailedPrecondition, "no node is off")
-}
-func (agrees) Self(context.Context, string) (string, error)             { return "uid", nil }
-func (agrees) Ask(context.Context, Question, pool.Volume, string) error { return nil }
+func (agrees) IsOff(context.Context, string) bool                                  { return false }
+func (agrees) Self(context.Context, string) (string, error)                        { return "uid", nil }
+func (agrees) Ask(context.Context, Question, pool.Volume, string, ...string) error { return nil }
 
 // TestOtherPath has calls with another staging path than the one at which a volume is staged.
 // They leave it staged: another node must not have it.

@@ -118,24 +118,8 @@ func (b Images) Make(v pool.Volume, format bool) error {
 	return errors.Join(err, allocate(v))
 }
 
-// open opens the file. A link in its place would lead to another file of this node.
-func open(v pool.Volume, flags int) (*os.File, error) {
-	file, err := os.OpenFile(image(v), flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", image(v))
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
-}
-
 func allocate(v pool.Volume) error {
-	file, err := open(v, os.O_CREATE|os.O_RDWR)
+	file, err := pool.OpenFile(image(v), os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return err
 	}
@@ -173,7 +157,7 @@ func (Images) Copy(_ context.Context, from, to pool.Volume) (unchanged func() er
 
 // openWhole opens the file if it has the size of the volume.
 func openWhole(v pool.Volume) (*os.File, fs.FileInfo, error) {
-	file, err := open(v, os.O_RDONLY)
+	file, err := pool.OpenFile(image(v), os.O_RDONLY)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -27,7 +26,7 @@ func (m *Manager) Create(ctx context.Context, wanted pool.Volume, limit int64) (
 
 	wanted.ID, wanted.State = id, pool.Creating
 	own, err := m.own(id)
-	if err == nil && (own == nil || own.FencedFor != "") {
+	if err == nil && (own == nil || own.State != pool.Ready || own.FencedFor != "") {
 		err = m.ask(ctx, Make, wanted) // It may be elsewhere. The API server knows, and no node has to answer.
 	}
 	switch {
@@ -44,8 +43,8 @@ func (m *Manager) Create(ctx context.Context, wanted pool.Volume, limit int64) (
 	if err != nil {
 		return v, internal(err)
 	}
-	ready, err := m.makeData(ctx, v)
-	if err != nil && ctx.Err() == nil {
+	ready, err := m.makeData(v)
+	if err != nil {
 		err = errors.Join(err, m.Store.Discard(v)) // Whoever asked may not ask again.
 	}
 	if err == nil {
@@ -54,12 +53,7 @@ func (m *Manager) Create(ctx context.Context, wanted pool.Volume, limit int64) (
 	return ready, internal(err)
 }
 
-func (m *Manager) makeData(ctx context.Context, v pool.Volume) (pool.Volume, error) {
-	select {
-	case <-time.After(m.CreateDelay):
-	case <-ctx.Done():
-		return v, status.FromContextError(ctx.Err()).Err()
-	}
+func (m *Manager) makeData(v pool.Volume) (pool.Volume, error) {
 	m.Store.Step("make data")
 	if err := m.Store.Mounted(v); err != nil {
 		return v, err

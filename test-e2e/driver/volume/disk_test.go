@@ -89,7 +89,7 @@ func TestSwappedDisks(t *testing.T) {
 	if err := m.Store.Discard(v); err == nil {
 		t.Error("what is on another disk counts as removed")
 	}
-	if _, err := m.makeData(t.Context(), v); err == nil {
+	if _, err := m.makeData(v); err == nil {
 		t.Error("made on another disk")
 	}
 	p.swap()
@@ -140,6 +140,6 @@ func TestOlderBooks(t *testing.T) {
 // says is one that always says the same.
 type says struct{ error }
 
-func (says) CheckOff(context.Context, string) error                     { return nil }
-func (says) Self(context.Context, string) (string, error)               { return "uid", nil }
-func (s says) Ask(context.Context, Question, pool.Volume, string) error { return s.error }
+func (says) IsOff(context.Context, string) bool                                    { return true }
+func (says) Self(context.Context, string) (string, error)                          { return "uid", nil }
+func (s says) Ask(context.Context, Question, pool.Volume, string, ...string) error { return s.error }

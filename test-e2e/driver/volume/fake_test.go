@@ -71,16 +71,11 @@ func (c *cluster) start(node string) *Manager {
 // pool returns the folder of a pool.
 func (c *cluster) pool(node string) string { return filepath.Join(c.root, "pools", node, "p/volumes") }
 
-func (c *cluster) CheckOff(_ context.Context, node string) error {
-	if slices.Contains(c.off, node) {
-		return nil
-	}
-	return status.Errorf(codes.FailedPrecondition, "node %s may run", node)
-}
+func (c *cluster) IsOff(_ context.Context, node string) bool { return slices.Contains(c.off, node) }
 
 func (c *cluster) Self(context.Context, string) (string, error) { return "uid", nil }
 
-func (c *cluster) Ask(_ context.Context, question Question, v pool.Volume, node string) error {
+func (c *cluster) Ask(_ context.Context, question Question, v pool.Volume, node string, _ ...string) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	volume := v.ID

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -88,7 +89,7 @@ func (m *Manager) sweep(ctx context.Context, id, uid string) error {
 	m.calls.LockKey(id)
 	defer func() { _ = m.calls.UnlockKey(id) }()
 
-	if m.isCopying(id) {
+	if _, isCopying := m.cancels.Load(id); isCopying {
 		return nil
 	}
 	own, err := m.own(id)
@@ -106,12 +107,12 @@ func (m *Manager) sweep(ctx context.Context, id, uid string) error {
 	if err != nil || own == nil {
 		return err
 	}
-	newest, err := m.newest(id, own, others)
-	switch isHere := err == nil && m.isHere(own, newest); {
+	newest, holders, err := m.newest(id, own, others)
+	switch isHere := slices.Contains(holders, m.Store.Node); {
 	case err != nil:
 		return err
 	case own.State == pool.Rebuilt && !isHere:
-		return m.Store.Discard(*own)
+		return m.drop(ctx, *own)
 	case own.State == pool.Rebuilt:
 		// It is the volume if the claim is still meant to be here. Then this node owns it, also if
 		// nobody uses it before it is deleted.
@@ -122,7 +123,7 @@ func (m *Manager) sweep(ctx context.Context, id, uid string) error {
 		return m.removeIf(ctx, m.ask(ctx, Drop, *own), *own)
 	case isHere && uid != "":
 		if err = m.Backing.Check(*own); err == nil {
-			err = m.ask(ctx, Show, *own)
+			err = m.ask(ctx, Show, *own, holders...)
 		}
 		if err == nil && own.FencedFor == "" { // The node for which it is fenced may go.
 			m.shown[id] = uid

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -19,12 +20,12 @@ import (
 
 // Placement is what a node asks the PersistentVolumes for, and what it says about them.
 type Placement interface {
-	// CheckOff returns no error if a node cannot write any more to what it has staged,
-	// because it is off.
-	CheckOff(ctx context.Context, node string) error
+	// IsOff tells whether a node cannot write any more to what it has staged, because it is known to be off.
+	IsOff(ctx context.Context, node string) bool
 	// Ask returns no error if a node may do what it asks for, Aborted if the volume is or
-	// was sent elsewhere, and Unavailable if that cannot be told.
-	Ask(ctx context.Context, question Question, v pool.Volume, node string) error
+	// was sent elsewhere, and Unavailable if that cannot be told. If holders are given, which by the books have the data,
+	// the PersistentVolume has to know one of them: else the books are older than it.
+	Ask(ctx context.Context, question Question, v pool.Volume, node string, holders ...string) error
 	// Self returns the UID of the Node object of a node.
 	Self(ctx context.Context, node string) (string, error)
 }
@@ -42,7 +43,7 @@ const (
 	Show Question = "show"
 	// Drop: may the node remove its copy? FailedPrecondition if the node affinity names it, or it is a home node.
 	Drop Question = "drop"
-	// Named: does the node affinity name the node?
+	// Named: does the node affinity name the node, and no other one?
 	Named Question = "named"
 	// Make: is there no PersistentVolume yet, so that the volume may be made?
 	Make Question = "make"
@@ -58,14 +59,12 @@ type Manager struct {
 	Mounter mount.Interface
 	// Placement is what the API server says.
 	Placement Placement
-	// CreateDelay makes the creation of a volume take longer, for tests.
-	CreateDelay time.Duration
 
 	// calls has one change of a volume at a time.
 	calls keymutex.KeyMutex
-	// mutex protects jobs, which are the copies that go on, by volume ID.
-	mutex sync.Mutex
-	jobs  map[string]*job
+	// copies are those that go on, and cancels what ends them, by volume ID.
+	copies  singleflight.Group
+	cancels sync.Map
 	// shown has the UIDs of the Node object with which copies were shown, by volume ID.
 	shown map[string]string
 	// showAt is when to show all of them again.
@@ -75,7 +74,7 @@ type Manager struct {
 // New returns a manager, after it has finished or undone what a driver has left that
 // was killed.
 func New(ctx context.Context, m *Manager) (*Manager, error) {
-	m.calls, m.jobs = keymutex.NewHashed(1024), map[string]*job{}
+	m.calls = keymutex.NewHashed(1024)
 	return m, m.recover(ctx)
 }
 
@@ -95,9 +94,6 @@ func (m *Manager) recover(ctx context.Context) error {
 // releaseUnmounted says that a volume is not staged any more if nothing is mounted, as after the node was
 // restarted. The kubelet may never ask for that.
 func (m *Manager) releaseUnmounted(ctx context.Context, v pool.Volume) error {
-	if v.StagedAt == "" {
-		return nil
-	}
 	mounted, err := isMounted(m.Mounter, staged(v, v.StagedAt))
 	if err != nil || mounted {
 		return err

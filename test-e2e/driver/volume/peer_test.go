@@ -157,7 +157,13 @@ func TestCreateOnce(t *testing.T) {
 	c := newCluster(t, map[string]int64{"n": 10})
 	n := c.start("n")
 	c.named[pool.ID("v", "n")] = "m"
-	_, err := n.Create(t.Context(), pool.Volume{Name: "v", CapacityBytes: gi}, 0)
+	wanted := pool.Volume{Name: "v", CapacityBytes: gi}
+	_, err := n.Create(t.Context(), wanted, 0)
+	c.expect(err, codes.Aborted, "")
+	// Books from when it was made.
+	_, err = n.Store.Reserve(pool.Volume{ID: pool.ID("v", "n"), Name: "v", CapacityBytes: gi, State: pool.Creating})
+	c.expect(err, codes.OK, "")
+	_, err = n.Create(t.Context(), wanted, 0)
 	c.expect(err, codes.Aborted, "")
 }
 

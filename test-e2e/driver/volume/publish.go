@@ -2,9 +2,8 @@ package volume
 
 import (
 	"context"
-	"path/filepath"
-	"slices"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -32,37 +31,16 @@ func (m *Manager) Publish(ctx context.Context, id, staging, target string, reado
 	if err == nil && !isStaged {
 		return status.Errorf(codes.FailedPrecondition, "volume %s is not staged at %q", id, staging)
 	}
-	options := []string{"bind"}
-	if err == nil && readonly {
-		options = append(options, "ro")
-		err = m.unmountWritable(target)
-	}
 	if err == nil {
-		err = bind(m.Mounter, v, target, func() (string, string, []string, error) { return source, "", options, nil })
+		err = bind(m.Mounter, v, target, func() (string, string, []string, error) { return source, "", []string{"bind"}, nil })
+	}
+	if err == nil && readonly { // also what was bound by a driver that was killed then
+		err = unix.MountSetattr(unix.AT_FDCWD, target, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 	}
 	if err != nil {
 		return status.Errorf(codes.Internal, "mount volume %s: %v", id, err)
 	}
 	return nil
-}
-
-// unmountWritable unmounts what is mounted at a path and can be written: a bind mount is made
-// read-only in a second step, before which a driver was killed.
-func (m *Manager) unmountWritable(path string) error {
-	mounted, err := isMounted(m.Mounter, path)
-	if err != nil || !mounted {
-		return err
-	}
-	if path, err = filepath.EvalSymlinks(path); err != nil {
-		return err
-	}
-	mounts, err := m.Mounter.List()
-	for _, at := range mounts {
-		if at.Path == path && !slices.Contains(at.Opts, "ro") {
-			return m.Mounter.Unmount(path)
-		}
-	}
-	return err
 }
 
 // Unpublish unmounts the path of a pod, and removes it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
@@ -64,7 +65,8 @@ func (m *Manager) prepare(ctx context.Context, id string) (source replica, own *
 	if err != nil || own != nil && own.State == pool.Ready && own.StagedAt != "" {
 		return source, nil, err
 	}
-	if source, err = m.newest(id, own, others); err != nil || m.isHere(own, source) {
+	source, holders, err := m.newest(id, own, others)
+	if err != nil || slices.Contains(holders, m.Store.Node) {
 		return source, nil, err
 	}
 	// Before anything is given up for it.
@@ -83,7 +85,7 @@ func (m *Manager) prepare(ctx context.Context, id string) (source replica, own *
 		return source, nil, internal(err)
 	}
 	// The PersistentVolume says so before the first byte is copied.
-	err = m.ask(ctx, Begin, reserved)
+	err = m.ask(ctx, Begin, reserved, holders...)
 	if err == nil && own != nil { // an old copy, or of an earlier attempt
 		err = m.unfence(id)
 	}
@@ -145,60 +147,32 @@ func (m *Manager) copyData(ctx context.Context, from replica, to pool.Volume) (e
 	return unix.Syncfs(int(dir.Fd()))
 }
 
-// job is a copy that goes on in the background, because it takes longer than a call.
-type job struct {
-	cancel context.CancelFunc
-	done   chan struct{}
-	err    error // once done
-}
-
-// join does something for a volume in the background, or joins what is being done, and
+// join does something for a volume in the background, because it takes longer than a call, or joins what is being done, and
 // returns its error. If the call ends before, it goes on.
 func (m *Manager) join(ctx context.Context, id string, do func(context.Context) error) error {
-	m.mutex.Lock()
-	j := m.jobs[id]
-	if j == nil {
+	result := m.copies.DoChan(id, func() (any, error) {
 		background, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		j = &job{cancel: cancel, done: make(chan struct{})}
-		m.jobs[id] = j
-		go func() {
-			j.err = do(background)
-			m.mutex.Lock()
-			defer m.mutex.Unlock()
-			delete(m.jobs, id)
-			cancel()
-			close(j.done)
-		}()
+		defer cancel()
+		m.cancels.Store(id, cancel)
+		defer m.cancels.Delete(id)
+		return nil, do(background)
+	})
+	select {
+	case r := <-result:
+		return r.Err
+	case <-ctx.Done():
+		return status.Errorf(codes.Aborted, "volume %s is still being copied", id)
 	}
-	m.mutex.Unlock()
-	if err := j.wait(ctx, id); err != nil {
-		return err
-	}
-	return j.err
 }
 
 // end ends what is being done for a volume. If that takes longer than the call, the error
 // is Aborted.
 func (m *Manager) end(ctx context.Context, id string) error {
-	m.mutex.Lock()
-	j := m.jobs[id]
-	m.mutex.Unlock()
-	if j == nil {
-		return nil
+	if cancel, ok := m.cancels.Load(id); ok {
+		cancel.(context.CancelFunc)()
 	}
-	j.cancel()
-	return j.wait(ctx, id)
-}
-
-func (m *Manager) isCopying(id string) bool {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	return m.jobs[id] != nil
-}
-
-func (j *job) wait(ctx context.Context, id string) error {
 	select {
-	case <-j.done:
+	case <-m.copies.DoChan(id, func() (any, error) { return nil, nil }): // joins it
 		return nil
 	case <-ctx.Done():
 		return status.Errorf(codes.Aborted, "volume %s is still being copied", id)

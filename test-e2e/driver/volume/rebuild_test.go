@@ -98,7 +98,7 @@ func TestReleaseEndsCopy(t *testing.T) {
 	if got := s.data(s.n, s.id) + ", " + s.data(s.m, s.id); got != "ready first, none" || s.left(s.m) != 10 {
 		t.Errorf("after it was unstaged: %s", got)
 	}
-	if s.m.isCopying(s.id) || s.begun[s.id] != "" {
+	if _, isCopying := s.m.cancels.Load(s.id); isCopying || s.begun[s.id] != "" {
 		t.Error("after it was unstaged, it goes on")
 	}
 	// A call that has got so far, and whose caller has gone.
@@ -151,9 +151,9 @@ func TestDeletedWhileCopied(t *testing.T) {
 	if err := s.m.Store.Discard(half); err != nil {
 		t.Fatal(err)
 	}
-	j := s.m.jobs[s.id]
+	joined := s.m.copies.DoChan(s.id, nil)
 	close(s.allow)
-	if <-j.done; j.err == nil {
+	if r := <-joined; r.Err == nil {
 		t.Error("the copy of a deleted volume counts")
 	}
 	s.expect(s.n.Delete(t.Context(), s.id), codes.OK, "")

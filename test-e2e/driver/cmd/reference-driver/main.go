@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
@@ -21,13 +20,9 @@ import (
 	"capacityv2.internal/test-e2e/driver/pool"
 )
 
-// version is set when the driver is built.
-var version = "dev"
-
 type options struct {
 	mode, node, root, backing string
 	pools                     []pool.Pool
-	createDelay               time.Duration
 }
 
 func parse(arguments []string) (o options, err error) {
@@ -38,7 +33,6 @@ func parse(arguments []string) (o options, err error) {
 	flags.StringVar(&o.root, "peers-root", "/var/lib/reference-csi", "node: folder that all nodes share, with the books and pools of each")
 	flags.StringToStringVar(&pools, "pools", nil, "node: pools, as NAME=SIZE; the disk of a pool is mounted at PEERS-ROOT/pools/NODE/NAME")
 	flags.StringVar(&o.backing, "backing", "images", "node: what volumes are made of: images, files on loop devices, which hold as much as was asked for, or folders, which nothing keeps from growing")
-	flags.DurationVar(&o.createDelay, "create-delay", 0, "node: delay added to the creation of a volume, for tests")
 	if err := flags.Parse(arguments); err != nil || o.mode == "controller" {
 		return o, err
 	}

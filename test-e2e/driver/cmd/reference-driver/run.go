@@ -68,12 +68,12 @@ func startNode(ctx context.Context, group *errgroup.Group, o options, placement 
 	if err := store.RecordAll(); err != nil {
 		return err
 	}
-	manager, err := volume.New(ctx, &volume.Manager{Store: store, Backing: backing, Mounter: mount.New(""), Placement: placement, CreateDelay: o.createDelay})
+	manager, err := volume.New(ctx, &volume.Manager{Store: store, Backing: backing, Mounter: mount.New(""), Placement: placement})
 	if err != nil {
 		return err
 	}
 	grpcServer := server.NewGRPC(ctx)
-	csi.RegisterIdentityServer(grpcServer, &server.Identity{Driver: server.Driver, Version: version})
+	csi.RegisterIdentityServer(grpcServer, &server.Identity{Driver: server.Driver})
 	csi.RegisterControllerServer(grpcServer, &server.Controller{Volumes: manager})
 	csi.RegisterNodeServer(grpcServer, &server.Node{Volumes: manager})
 	if err := os.MkdirAll(filepath.Dir(socket), 0o750); err != nil {
