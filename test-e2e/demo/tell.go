@@ -33,14 +33,7 @@ type result struct {
 	// Seconds is the time until it was done, or that it was waited for.
 	Seconds float64
 	// Said is what the scheduler said of the pods without a node.
-	Said    string
-	Samples []sample
-}
-
-// sample is a moment.
-type sample struct {
-	Seconds         float64
-	Running, Failed int
+	Said string
 }
 
 // tell runs a story in a cluster with empty pools, and fills its row of the table.
@@ -93,7 +86,6 @@ func tell(ctx context.Context, o options, s story, side string, p measure.Provis
 		now := time.Now()
 		r.Running, r.Failed, r.Said = tl.Running(), tl.SentBack(), said(reasons)
 		r.Seconds = now.Sub(begin).Seconds()
-		r.Samples = append(r.Samples, sample{r.Seconds, r.Running, r.Failed})
 		if r.Running != s.Wanted || refused != s.Refused {
 			good = time.Time{}
 		} else if good.IsZero() {
