@@ -204,7 +204,9 @@ func (p *player) deleteObjects(l load) {
 	}
 	old := list(p)
 	for _, name := range old {
-		p.ExpectNoError(objects.Delete(p, name, metav1.DeleteOptions{}), "delete capacity object")
+		if err := objects.Delete(p, name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) { // one of two for a segment
+			p.ExpectNoError(err, "delete capacity object")
+		}
 	}
 	p.Eventually(func(ctx context.Context) error {
 		n := 0
@@ -265,7 +267,7 @@ func (p *player) run(l load, o *outcome, isOver func(quiet bool, since time.Dura
 	gone := map[string]bool{} // and are deleted
 	quiet := settled + p.shape.config.Lag + p.shape.config.VolumeDelay
 	for ; ; time.Sleep(50 * time.Millisecond) {
-		if created == l.first && l.isDue(created, len(seen)) && p.shape.restarts {
+		if l.first > 0 && created == l.first && l.isDue(created, len(seen)) && p.shape.restarts {
 			p.deleteObjects(l)
 		}
 		for l.isDue(created, len(seen)) {

@@ -43,7 +43,7 @@ type shape struct {
 	// guide is a section that says why the driver is worse off with the gate, as file#heading.
 	guide string
 	// worse are the loads some of whose pods wait for what is reserved, on all nodes, and do not with the
-	// stock programs.
+	// stock programs. If it restarts, that is luck.
 	worse []string
 	// later is how much later a pod may have its node.
 	later time.Duration
