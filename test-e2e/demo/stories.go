@@ -7,14 +7,13 @@ import (
 	"capacityv2.internal/test-e2e/measure"
 )
 
-// pools are those of each of the three nodes, in GiB.
-var pools = []int{20, 20}
-
 // story is one of the KEP's.
 type story struct {
 	Number int
 	// Name is it in short, Title is what happens, Room why so many pods can run.
 	Name, Title, Room string
+	// Pools are those of each of the three nodes, in GiB.
+	Pools []int
 	// Wanted is how many pods can run, Refused how many cannot.
 	Wanted, Refused int
 	// begin does it. It may prepare something first: the time begins when start is called.
@@ -23,21 +22,19 @@ type story struct {
 
 var stories = []story{
 	{
-		Number: 1, Name: "two volumes a pod", Title: "6 pods with two volumes of 11Gi each", Room: "a node has two pools of 20Gi, so that one pod fits", Wanted: 3, Refused: 3,
-		begin: func(ctx context.Context, _ options, c *measure.Cluster, _ *measure.Timeline, start func()) error {
-			start()
-			return createPods(ctx, c, 6, 11, 11)
-		},
+		Number: 1, Name: "two volumes a pod", Title: "a pod with two volumes of 11Gi", Pools: []int{20, 20, 20}, Wanted: 1,
+		Room:  "two nodes have 38Gi in pools of 20, 9 and 9; the last one has 36Gi in pools of 20 and 16",
+		begin: fragmented,
 	},
 	{
-		Number: 2, Name: "many pods at once", Title: "30 pods with a volume of 5Gi at once", Room: "a node has room for 8", Wanted: 24, Refused: 6,
+		Number: 2, Name: "many pods at once", Title: "30 pods with a volume of 5Gi at once", Pools: []int{20, 20}, Room: "a node has room for 8", Wanted: 24, Refused: 6,
 		begin: func(ctx context.Context, _ options, c *measure.Cluster, _ *measure.Timeline, start func()) error {
 			start()
 			return createPods(ctx, c, 30, 5)
 		},
 	},
 	{
-		Number: 3, Name: "a node is drained", Title: "a node with 6 pods of a StatefulSet is drained", Room: "one other node is full, the last one has room for 6", Wanted: 6,
+		Number: 3, Name: "a node is drained", Title: "a node with 6 pods of a StatefulSet is drained", Pools: []int{20, 20}, Room: "one other node is full, the last one has room for 6", Wanted: 6,
 		begin: drain,
 	},
 }
@@ -49,6 +46,33 @@ func createPods(ctx context.Context, c *measure.Cluster, n int, sizes ...int) er
 		}
 	}
 	return nil
+}
+
+// fragmented has the nodes that look best take one of a pod's volumes only.
+func fragmented(ctx context.Context, _ options, c *measure.Cluster, tl *measure.Timeline, start func()) error {
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	others := 0
+	for i, sizes := range [][]int{{11, 11}, {11, 11}, {20, 4}} {
+		// One after the other: the pool of the second one depends on the first.
+		for _, size := range sizes {
+			if err := c.CreatePod(ctx, fmt.Sprintf("other-%d", others), nodes[i], size); err != nil {
+				return err
+			}
+			others++
+			if err := poll(ctx, patience, func() bool { return tl.Running() == others }); err != nil {
+				return fmt.Errorf("the nodes do not fill: %w", err)
+			}
+		}
+	}
+	if err := c.WaitForCapacity(ctx, 38, 38, 36); err != nil {
+		return err
+	}
+	tl.Restart()
+	start()
+	return createPods(ctx, c, 1, 11, 11)
 }
 
 // drain puts a StatefulSet on one node, fills others, and drains that.

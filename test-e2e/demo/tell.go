@@ -51,7 +51,7 @@ func tell(ctx context.Context, o options, s story, side string, p measure.Provis
 		}
 		err = errors.Join(err, e, c.End(ctx))
 	}()
-	if err := c.Configure(ctx, measure.Driver{Pools: pools, Provisioner: p}); err != nil {
+	if err := c.Configure(ctx, measure.Driver{Pools: s.Pools, Provisioner: p}); err != nil {
 		return r, err
 	}
 	recording, stop := context.WithCancel(ctx)

@@ -122,22 +122,44 @@ func (c *Cluster) configured(ctx context.Context, gib int64) error {
 	if status.ObservedGeneration < set.Generation || want == 0 || status.UpdatedNumberScheduled < want || status.NumberReady < want {
 		return fmt.Errorf("%d of %d driver pods are ready", status.NumberReady, want)
 	}
-	objects, err := c.StorageV1().CSIStorageCapacities("").List(ctx, metav1.ListOptions{})
-	if err != nil {
+	if err := c.shows(ctx, slices.Repeat([]int64{gib}, int(want))); err != nil {
 		return err
-	}
-	n := int32(0)
-	for _, o := range objects.Items {
-		if o.StorageClassName == c.Class && o.Capacity != nil && o.Capacity.Value() == gib<<30 {
-			n++
-		}
-	}
-	if n != want {
-		return fmt.Errorf("%d of %d capacity objects show %d GiB", n, want, gib)
 	}
 	// The objects may be those of the pods before.
 	_, err = c.provisionerMetrics(ctx)
 	return err
+}
+
+// WaitForCapacity waits until the nodes show so many GiB, in any order.
+func (c *Cluster) WaitForCapacity(ctx context.Context, gib ...int64) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, settled, true, func(ctx context.Context) (bool, error) {
+		last = c.shows(ctx, gib)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", err, last)
+	}
+	return nil
+}
+
+// shows returns an error unless the nodes show so many GiB.
+func (c *Cluster) shows(ctx context.Context, want []int64) error {
+	objects, err := c.StorageV1().CSIStorageCapacities("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	var got []int64
+	for _, o := range objects.Items {
+		if o.StorageClassName == c.Class && o.Capacity != nil {
+			got = append(got, o.Capacity.Value()>>30)
+		}
+	}
+	slices.Sort(got)
+	if want = slices.Sorted(slices.Values(want)); !slices.Equal(got, want) {
+		return fmt.Errorf("capacity objects show %v GiB, expected %v", got, want)
+	}
+	return nil
 }
 
 // daemonSet returns the one of the driver.
