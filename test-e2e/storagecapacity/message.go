@@ -75,7 +75,7 @@ var _ = utils.SIGDescribe("CSIStorageCapacity pools message", framework.WithFeat
 		ginkgo.Entry("volumes that do not fit together", messageTest{pools: []string{"120Gi", "80Gi"}, volumes: []string{"100Gi", "100Gi"},
 			want: "needs 100Gi + 100Gi, the closest node (NODE) has pools of 120Gi, 80Gi"}),
 		ginkgo.Entry("a volume larger than the maximum", messageTest{pools: []string{"100Gi"}, maximum: "50Gi", volumes: []string{"60Gi"},
-			want: "needs 60Gi, the closest node (NODE) has volumes of at most 50Gi"}),
+			want: "needs 60Gi, the closest node (NODE) takes volumes of at most 50Gi"}),
 		ginkgo.Entry("no object", messageTest{volumes: []string{"60Gi"},
 			want: "needs 60Gi, no node has a CSIStorageCapacity object for it"}),
 		ginkgo.Entry("room that is reserved", messageTest{pools: []string{"100Gi"}, volumes: []string{"60Gi"},
