@@ -77,7 +77,7 @@ var _ = utils.SIGDescribe("CSIStorageCapacity pools message", framework.WithFeat
 		ginkgo.Entry("a volume larger than the maximum", messageTest{pools: []string{"100Gi"}, maximum: "50Gi", volumes: []string{"60Gi"},
 			want: "needs 60Gi, the closest node (NODE) takes volumes of at most 50Gi"}),
 		ginkgo.Entry("no object", messageTest{volumes: []string{"60Gi"},
-			want: "needs 60Gi, no node has a CSIStorageCapacity object for it"}),
+			want: "needs 60Gi, the closest node (NODE) has no CSIStorageCapacity object for it"}),
 		ginkgo.Entry("room that is reserved", messageTest{pools: []string{"100Gi"}, volumes: []string{"60Gi"},
 			before: func(ctx context.Context, class *ownClass) *v1.Pod {
 				claims := class.createClaims(ctx, "70Gi")
