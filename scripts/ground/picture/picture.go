@@ -21,10 +21,10 @@ import (
 // The colors differ for the color-blind, too.
 var (
 	Red    = color.RGBA{R: 200, G: 60, B: 40, A: 255}
-	Amber  = color.RGBA{R: 225, G: 145, B: 30, A: 255}
+	Amber  = color.RGBA{R: 200, G: 120, B: 0, A: 255}
 	Violet = color.RGBA{R: 140, G: 90, B: 170, A: 255}
 	Blue   = color.RGBA{R: 30, G: 90, B: 180, A: 255}
-	Green  = color.RGBA{R: 60, G: 165, B: 140, A: 255}
+	Green  = color.RGBA{R: 20, G: 145, B: 115, A: 255}
 	Gray   = color.RGBA{R: 130, G: 130, B: 130, A: 255}
 	Light  = color.RGBA{R: 190, G: 190, B: 190, A: 255}
 )
