@@ -69,14 +69,19 @@ func pages(t *testing.T) map[string]page {
 	return all
 }
 
-// anchors are those of the headings, as GitHub makes them.
+// anchors are those of the headings.
 func (p page) anchors() map[string]bool {
 	found := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(p.prose, -1) {
-		text := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(m[1], "$1")
-		found[strings.ReplaceAll(notInID.ReplaceAllString(strings.ToLower(text), ""), " ", "-")] = true
+		found[anchor(m[1])] = true
 	}
 	return found
+}
+
+// anchor is that of a heading, as GitHub makes it.
+func anchor(heading string) string {
+	text := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(heading, "$1")
+	return strings.ReplaceAll(notInID.ReplaceAllString(strings.ToLower(text), ""), " ", "-")
 }
 
 // resolve says what is wrong with a link of the page in a folder. Those to other places are not looked at.

@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -25,7 +24,7 @@ func benchVerb() *cobra.Command {
 	var only *regexp.Regexp
 	c := cli.Verb("bench", "Run Go's benchmarks and scheduler_perf, with upstream's code in the same run", `
 It takes two hours on a machine that does nothing else, and writes to docs/benchmarks the results, what benchstat says
-of them, and a plot. With --only, it prints what benchstat says, and writes nothing there.`,
+of them, and the pictures. With --only, it prints what benchstat says, and writes nothing there.`,
 		"  capacityv2 bench --only 'worst cases'", func(ctx context.Context, ws workspace.Workspace) error { return benchmarks(ctx, ws, only) })
 	cli.PatternFlag(c, &only, "only", "only runs whose name matches")
 	return c
@@ -73,16 +72,15 @@ func benchmarks(ctx context.Context, ws workspace.Workspace, only *regexp.Regexp
 				s.AtEnd("%s\n%s", raw, comparison)
 				continue
 			}
-			err = os.WriteFile(filepath.Join(dir, page+"-benchstat.txt"), comparison, 0o644)
-			if page == bench.Plotted {
-				err = errors.Join(err, bench.Plot(results[page], filepath.Join(dir, page+".svg")))
-			}
-			if err != nil {
+			if err := os.WriteFile(filepath.Join(dir, page+"-benchstat.txt"), comparison, 0o644); err != nil {
 				return err
 			}
 			s.Sayf("written: %s, and what benchstat says beside it", raw)
 		}
-		return nil
+		if only != nil {
+			return nil
+		}
+		return bench.DrawAll(dir)
 	}})
 	return ws.Run(ctx, "bench", tasks...)
 }

@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"bytes"
-	"encoding/xml"
 	"fmt"
 	"image/color"
 	"math"
@@ -11,14 +9,12 @@ import (
 	"strings"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 
 	"capacityv2.internal/scripts/ground/files"
+	"capacityv2.internal/scripts/ground/picture"
 )
 
 // storyResult is what a story comes to on one side, as test-e2e/demo writes it.
@@ -40,12 +36,7 @@ const (
 	barWidth    = 1.4 * vg.Centimeter
 )
 
-var sans = font.Font{Typeface: "Liberation", Variant: "Sans"}
-
-var colors = map[string]color.Color{
-	"before": color.RGBA{R: 200, G: 60, B: 40, A: 255},
-	"after":  color.RGBA{R: 30, G: 90, B: 180, A: 255},
-}
+var colors = map[string]color.Color{"before": picture.Red, "after": picture.Blue}
 
 // drawStories reads the results and draws a picture for each story: how many pods run, and how
 // many volumes were asked for where there was no room.
@@ -58,25 +49,11 @@ func drawStories(results, out string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", results, err)
 	}
-	canvas := vgsvg.New(storyWidth*vg.Length(len(plots)), storyHeight)
-	page := draw.New(canvas)
-	page.SetColor(color.White) // for readers with a dark background
-	page.Fill(page.Rectangle.Path())
-	tiles := draw.Tiles{Rows: 1, Cols: len(plots), PadX: vg.Centimeter, PadTop: vg.Points(4), PadBottom: vg.Points(4), PadLeft: vg.Points(4), PadRight: vg.Points(4)}
-	for i, c := range plot.Align([][]*plot.Plot{plots}, tiles, page)[0] {
-		plots[i].Draw(c)
-	}
-	var svg bytes.Buffer
-	if _, err := canvas.WriteTo(&svg); err != nil {
+	svg, err := picture.Row(describe(all), storyWidth, storyHeight, plots...)
+	if err != nil {
 		return err
 	}
-	// Not all readers have the font, and some do not see the picture.
-	head, body, _ := strings.Cut(strings.ReplaceAll(svg.String(), "Liberation Sans", "Liberation Sans,sans-serif"), "<g ")
-	var title strings.Builder
-	if err := xml.EscapeText(&title, []byte(describe(all))); err != nil {
-		return err
-	}
-	return os.WriteFile(out, []byte(head+"<title>"+title.String()+"</title>\n<g "+body), 0o644)
+	return os.WriteFile(out, svg, 0o644)
 }
 
 // describe tells what the picture shows.
@@ -95,17 +72,12 @@ func storyPlots(all []storyResult) ([]*plot.Plot, error) {
 	for _, r := range all {
 		p := stories[r.Story]
 		if p == nil {
-			p = plot.New()
+			p = picture.New()
 			p.Title.Text = fmt.Sprintf("Story %d: %s", r.Story, r.Title)
 			p.Y.Min, p.Y.Max = 0, float64(r.Wanted)*barRoom
 			p.Y.Tick.Marker = plot.TickerFunc(wholeNumbers)
 			p.NominalX("pods that run", "volumes refused")
 			p.Legend.Top, p.Legend.Left = true, true
-			for style, size := range map[*text.Style]vg.Length{
-				&p.Title.TextStyle: 11, &p.Legend.TextStyle: 9, &p.X.Tick.Label: 9, &p.Y.Tick.Label: 9,
-			} {
-				style.Font = font.From(sans, size)
-			}
 			stories[r.Story] = p
 			list = append(list, p)
 		}
@@ -130,15 +102,10 @@ func addSide(p *plot.Plot, r storyResult) error {
 	if r.Side == "before" {
 		bars.Offset = -bars.Offset
 	}
-	labels, err := plotter.NewLabels(plotter.XYLabels{
-		XYs: plotter.XYs{{X: 0, Y: values[0]}, {X: 1, Y: values[1]}}, Labels: []string{strconv.Itoa(r.Running), strconv.Itoa(r.Failed)},
-	})
+	labels, err := picture.Texts([]string{strconv.Itoa(r.Running), strconv.Itoa(r.Failed)}, plotter.XYs{{X: 0, Y: values[0]}, {X: 1, Y: values[1]}},
+		10, text.XCenter, text.YBottom, vg.Point{X: bars.Offset, Y: vg.Points(2)})
 	if err != nil {
 		return err
-	}
-	labels.Offset = vg.Point{X: bars.Offset, Y: vg.Points(2)}
-	for i := range labels.TextStyle {
-		labels.TextStyle[i].Font, labels.TextStyle[i].XAlign = font.From(sans, 10), text.XCenter
 	}
 	p.Add(bars, labels)
 	p.Legend.Add(r.Side, bars)

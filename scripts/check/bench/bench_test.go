@@ -39,16 +39,3 @@ func TestCompare(t *testing.T) {
 		t.Errorf("got %s, error %v", got, err)
 	}
 }
-
-func TestPlot(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "x.svg")
-	if err := Plot([]byte(sample), file); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := os.ReadFile(file); err != nil || !strings.Contains(string(got), "upstream, 1 new volume(s)") || strings.Contains(string(got), "gate-off") {
-		t.Errorf("got %s, error %v", got, err)
-	}
-	if err := Plot([]byte("BenchmarkOther 1 1 ns/op\n"), file); err == nil {
-		t.Error("nothing to plot, and no error")
-	}
-}
