@@ -43,6 +43,9 @@ func (r *record) add(s *shape, all map[string]result) {
 		what := fmt.Sprintf("up to %.0f s later", later)
 		if len(s.worse) > 0 {
 			what = "pods wait (" + strings.Join(s.worse, ", ") + ")"
+			if s.restarts {
+				what = "pods may wait"
+			}
 		}
 		file, heading, _ := strings.Cut(s.guide, "#")
 		text += fmt.Sprintf("; %s: [%s](%s#%s)", what, heading, file, strings.ReplaceAll(strings.ToLower(heading), " ", "-"))
