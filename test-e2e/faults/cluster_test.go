@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,6 +24,8 @@ type cluster struct {
 	schedulers []*measure.Process
 	logs       []string
 	timeline   *measure.Timeline
+	// scraped is when the metrics began to be collected.
+	scraped time.Time
 }
 
 // connect starts the schedulers, and the driver with the provisioner that confirms.
@@ -60,6 +63,7 @@ func connect(t *testing.T) *cluster {
 
 // scrape collects metrics until the test is over.
 func (c *cluster) scrape(t *testing.T) {
+	c.scraped = time.Now()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Scrape(ctx, os.Getenv("FAULTS_SCRAPES"), c.schedulers...) }()
@@ -69,6 +73,14 @@ func (c *cluster) scrape(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// mark notes beside the metrics what is done now, for the picture of the dashboard.
+func (c *cluster) mark(t *testing.T, what string) {
+	t.Helper()
+	t.Log(what)
+	file := fmt.Sprintf("%d.fault", int(time.Since(c.scraped).Seconds()))
+	must(t, os.WriteFile(filepath.Join(os.Getenv("FAULTS_SCRAPES"), file), []byte(what), 0o644))
 }
 
 // revive starts schedulers that have lost their lease, as an init system does.

@@ -57,12 +57,14 @@ func TestFaults(t *testing.T) {
 	defer tick.Stop()
 	for i, f := range faults {
 		if i == len(faults)/2 {
-			t.Logf("drain %s", home)
+			c.mark(t, "drain "+home)
+			<-tick.C // another mark in another second
+			<-tick.C
 			go func() {
 				drained <- c.kubectl(t.Context(), "drain", home, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=100s")
 			}()
 		}
-		t.Log(f)
+		c.mark(t, f.String())
 		injected := make(chan error, 1)
 		go func() { injected <- f.inject() }()
 		for n := range between {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"image/color"
 	"math"
@@ -39,11 +40,15 @@ func drawDashboard(folder, scrapes, picture string) error {
 	if err != nil {
 		return err
 	}
+	faults, err := readFaults(scrapes)
+	if err != nil {
+		return err
+	}
 	lines := 0
 	for _, p := range d.Panels {
 		lines = max(lines, p.GridPos.Y+p.GridPos.H)
 	}
-	canvas := vgsvg.New(columns*column, vg.Length(lines)*line)
+	canvas := vgsvg.New(columns*column, vg.Length(lines)*line+listHeight(faults))
 	page := draw.New(canvas)
 	page.SetColor(color.White) // for readers with a dark background
 	page.Fill(page.Rectangle.Path())
@@ -53,9 +58,15 @@ func drawDashboard(folder, scrapes, picture string) error {
 		if err != nil {
 			return fmt.Errorf("panel %s: %w", p.Title, err)
 		}
+		if p.Type != "row" {
+			if err := errors.Join(markFaults(g, faults, from), markThresholds(g, p)); err != nil {
+				return fmt.Errorf("panel %s: %w", p.Title, err)
+			}
+		}
 		g.Draw(area(page, p))
 		drawn += n
 	}
+	listFaults(page, faults)
 	if drawn == 0 {
 		return fmt.Errorf("%s has nothing that the dashboard shows", scrapes)
 	}

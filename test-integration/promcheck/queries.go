@@ -44,8 +44,13 @@ type dashboard struct{ Panels []panel }
 type panel struct {
 	Type, Title string
 	GridPos     struct{ X, Y, W, H int }
-	FieldConfig struct{ Defaults struct{ Unit string } }
-	Targets     []struct{ Expr, LegendFormat string }
+	FieldConfig struct {
+		Defaults struct {
+			Unit       string
+			Thresholds struct{ Steps []struct{ Value *float64 } }
+		}
+	}
+	Targets []struct{ Expr, LegendFormat string }
 }
 
 // expr is that of a query, which looks back as far as rate says.
