@@ -5,8 +5,9 @@
 //	promcheck -draw PICTURE.svg FOLDER SCRAPES
 //
 // SCRAPES is a folder with a file SECONDS-JOB.txt, or SECONDS-JOB@INSTANCE.txt, for each time that a
-// component was asked for its metrics, and a file SECONDS.fault for each fault that a picture marks, with what was done. The queries of a check take half a minute between two times,
-// those of a picture look at twenty seconds.
+// component was asked for its metrics, and a file SECONDS.fault for each fault that a picture marks, with
+// what was done. The queries of a check take half a minute between two times, those of a picture look at
+// twenty seconds.
 //
 // It is a Go module of its own, outside go.work: Prometheus requires later versions of modules
 // with which the tests of components would not run what the components run.

@@ -103,12 +103,12 @@ func listHeight(faults []fault) vg.Length {
 }
 
 // listFaults says what the numbers stand for.
-func listFaults(page draw.Canvas, faults []fault) {
+func listFaults(page draw.Canvas, faults []fault, from time.Time) {
 	style := text.Style{Color: color.Black, Font: plot.DefaultFont, Handler: plot.DefaultTextHandler}
 	style.Font.Size = 9
 	width, top := (page.Max.X-page.Min.X)/listColumns, page.Min.Y+listHeight(faults)
 	for i, f := range faults {
 		at := vg.Point{X: page.Min.X + vg.Length(i%listColumns)*width + 5, Y: top - vg.Length(i/listColumns+1)*line*0.7 + 5}
-		page.FillText(style, at, fmt.Sprintf("%d  %.1f min: %s", i+1, f.at.Sub(time.Unix(0, 0)).Minutes(), f.what))
+		page.FillText(style, at, fmt.Sprintf("%d  %.1f min: %s", i+1, f.at.Sub(from).Minutes(), f.what))
 	}
 }

@@ -66,7 +66,7 @@ func drawDashboard(folder, scrapes, picture string) error {
 		g.Draw(area(page, p))
 		drawn += n
 	}
-	listFaults(page, faults)
+	listFaults(page, faults, from)
 	if drawn == 0 {
 		return fmt.Errorf("%s has nothing that the dashboard shows", scrapes)
 	}
