@@ -2,11 +2,10 @@ package measure
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"capacityv2.internal/test-e2e/driver/pool"
+	"capacityv2.internal/test-e2e/driver/record"
 	"capacityv2.internal/test-integration/history"
 )
 
@@ -85,75 +85,50 @@ func logsAreThere(status corev1.ContainerStatus, since time.Time) error {
 		"Look why it ended (kubectl describe pod), then run make down and the same again", status.RestartCount, before, want)
 }
 
-var (
-	recordLine = regexp.MustCompile(`(?m)^.*\] "(Room|Call ended)" (.*)$`)
-	recordPair = regexp.MustCompile(`(\w+)=("(?:[^"\\]|\\.)*"|\S+)`)
-)
-
 // kinds are those of what drivers say before they do it.
 var kinds = map[string]history.Kind{"takes": history.Create, "gives back": history.Delete}
-
-// line is one of a driver's record.
-type line map[string]string
-
-// time returns a moment of the line.
-func (l line) time(key string) (time.Time, error) { return time.Parse(time.RFC3339Nano, l[key]) }
 
 // operations returns what a driver's log says. Where a call has done what the books say, it is one operation. It is an
 // error if the start of the driver is not before all calls.
 func operations(log, node string) ([]history.Operation, error) {
 	var all []history.Operation
 	start := history.Operation{Kind: history.Start, Result: history.OK, Pools: map[string]int64{}, Volumes: map[string]history.Place{}}
-	for _, m := range recordLine.FindAllStringSubmatch(log, -1) {
-		l := line{}
-		for _, pair := range recordPair.FindAllStringSubmatch(m[2], -1) {
-			value := pair[2]
-			if unquoted, err := strconv.Unquote(value); err == nil {
-				value = unquoted
-			}
-			l[pair[1]] = value
+	for text := range strings.Lines(log) {
+		if !strings.HasPrefix(text, "{") {
+			continue
 		}
-		at, err := l.time("at")
-		if err != nil {
-			return nil, err
+		var e record.Event
+		if err := json.Unmarshal([]byte(text), &e); err != nil {
+			return nil, fmt.Errorf("%s: %w", text, err)
 		}
-		bytes, err := strconv.ParseInt(l["bytes"], 10, 64)
-		if err != nil && l["event"] != "delete" {
-			return nil, fmt.Errorf("%s: %w", m[0], err)
+		o := history.Operation{Node: e.Node, Volume: e.Volume, Bytes: e.Bytes, Allowed: e.Pools, Call: e.At, Return: e.At, At: e.At, Result: history.OK}
+		if begins := slices.Contains([]string{"pool", "has", "started"}, e.Event); !begins && start.Node == "" {
+			return nil, fmt.Errorf("it begins with %s; %s", strings.TrimSpace(text), wantWhole)
 		}
-		o := history.Operation{Node: l["node"], Volume: l["volume"], Bytes: bytes, Call: at, Return: at, At: at, Result: history.OK}
-		if begins := slices.Contains([]string{"pool", "has", "started"}, l["event"]); !begins && start.Node == "" {
-			return nil, fmt.Errorf("it begins with %q; %s", m[0], wantWhole)
-		}
-		switch l["event"] {
+		switch e.Event {
 		case "pool":
-			start.Pools[l["pool"]] = bytes
+			start.Pools[e.Pool] = e.Bytes
 			continue
 		case "has":
-			start.Volumes[l["volume"]] = history.Place{Pool: l["pool"], Bytes: bytes}
+			start.Volumes[e.Volume] = history.Place{Pool: e.Pool, Bytes: e.Bytes}
 			continue
 		case "started":
-			start.Node, start.Call, start.Return, start.At = l["node"], at, at, at
+			start.Node, start.Call, start.Return, start.At = e.Node, e.At, e.At, e.At
 			o = start
 		case "takes", "gives back": // a driver that is killed now may have done it
-			o.Kind, o.Pool, o.Result, o.Return, o.At = kinds[l["event"]], l["pool"], history.Unknown, time.Time{}, time.Time{}
+			o.Kind, o.Pool, o.Result, o.Return, o.At = kinds[e.Event], e.Pool, history.Unknown, time.Time{}, time.Time{}
 		case "taken", "given back":
 			if !finish(all, o) {
-				return nil, fmt.Errorf("%s: nothing was begun", m[0])
+				return nil, fmt.Errorf("%s: nothing was begun", text)
 			}
 			continue
 		case "refused":
 			o.Kind, o.Result = history.Create, history.Refused
 		case "create", "delete":
-			if all, err = called(all, l, o, node); err != nil {
-				return nil, err
-			}
+			all = called(all, e, o, node)
 			continue
 		default:
-			return nil, errors.New("an event that is not known: " + m[0])
-		}
-		if l["pools"] != "" {
-			o.Allowed = strings.Split(l["pools"], ",")
+			return nil, errors.New("an event that is not known: " + text)
 		}
 		all = append(all, o)
 	}
@@ -173,23 +148,19 @@ func finish(all []history.Operation, done history.Operation) bool {
 
 // called adds the end of a call: to what it has done, or, if that is nothing, as an operation that has found
 // everything as it was asked for. A call that failed for another reason than room has done what the books say.
-func called(all []history.Operation, l line, o history.Operation, node string) ([]history.Operation, error) {
-	began, err := l.time("began")
-	if err != nil {
-		return nil, err
-	}
-	o.Node, o.Call, o.At, o.Kind = node, began, time.Time{}, history.Kind(l["event"])
+func called(all []history.Operation, e record.Event, o history.Operation, node string) []history.Operation {
+	o.Node, o.Call, o.At, o.Kind = node, e.Began, time.Time{}, history.Kind(e.Event)
 	if o.Kind == history.Create {
-		o.Volume = pool.ID(l["name"], node)
+		o.Volume = pool.ID(e.Name, node)
 	}
 	done := false
 	for i := range all {
-		if known := &all[i]; known.Node == node && known.Kind == o.Kind && known.Volume == o.Volume && !known.At.Before(began) {
-			known.Call, known.Return, done = began, o.Return, true
+		if known := &all[i]; known.Node == node && known.Kind == o.Kind && known.Volume == o.Volume && !known.At.Before(e.Began) {
+			known.Call, known.Return, done = e.Began, o.Return, true
 		}
 	}
-	if !done && l["code"] == "OK" {
+	if !done && e.Code == "OK" {
 		all = append(all, o)
 	}
-	return all, nil
+	return all
 }

@@ -18,16 +18,16 @@ import (
 
 const (
 	// startLines is what a driver says when it begins.
-	startLines = `I1124 12:00:02.000000       1 record.go:20] "Room" event="pool" node="n" volume="" pool="a" bytes=10 pools="" at="2026-11-24T12:00:02Z"
-I1124 12:00:02.000000       1 record.go:20] "Room" event="has" node="n" volume="v" pool="a" bytes=6 pools="" at="2026-11-24T12:00:02Z"
-I1124 12:00:02.000000       1 record.go:20] "Room" event="started" node="n" volume="" pool="" bytes=0 pools="" at="2026-11-24T12:00:02Z"
+	startLines = `{"event":"pool","at":"2026-11-24T12:00:02Z","node":"n","pool":"a","bytes":10}
+{"event":"has","at":"2026-11-24T12:00:02Z","node":"n","volume":"v","pool":"a","bytes":6}
+{"event":"started","at":"2026-11-24T12:00:02Z","node":"n"}
 `
 	// lastLines is the end of a log that ends with its driver.
-	lastLines = `I1124 12:00:01.000000       1 record.go:20] "Room" event="takes" node="n" volume="v" pool="a" bytes=6 pools="" at="2026-11-24T12:00:01Z"
+	lastLines = `{"event":"takes","at":"2026-11-24T12:00:01Z","node":"n","volume":"v","pool":"a","bytes":6}
 `
 	// emptyLines is startLines without a volume, before that.
-	emptyLines = `I1124 12:00:00.000000       1 record.go:20] "Room" event="pool" node="n" volume="" pool="a" bytes=10 pools="" at="2026-11-24T12:00:00Z"
-I1124 12:00:00.000000       1 record.go:20] "Room" event="started" node="n" volume="" pool="" bytes=0 pools="" at="2026-11-24T12:00:00Z"
+	emptyLines = `{"event":"pool","at":"2026-11-24T12:00:00Z","node":"n","pool":"a","bytes":10}
+{"event":"started","at":"2026-11-24T12:00:00Z","node":"n"}
 `
 )
 
@@ -57,7 +57,7 @@ func TestHistory(t *testing.T) {
 			wrong: "2 restarts of the driver, the one before the last at 2026-11-24T12:00:00Z; expected: 1 at most since 2026-11-24T12:00:00Z, as",
 		},
 		"more often, nobody knows when": {restarts: 2, since: noon, wrong: "the one before the last at an unknown moment"},
-		"rotated":                       {log: lastLines, wrong: `log of pod driver-n on node n: it begins with "I1124 12:00:01.000000       1 record.go:20] \"Room\" event=\"takes\"`},
+		"rotated":                       {log: lastLines, wrong: `log of pod driver-n on node n: it begins with {"event":"takes","at":"2026-11-24T12:00:01Z","node":"n"`},
 		"rotated before":                {restarts: 1, last: ended, previous: lastLines, log: startLines, wrong: "expected: the driver's pools, its volumes and its start before any call"},
 		"rotated, nothing since":        {wrong: "log of pod driver-n on node n: it does not say that the driver has started; expected"},
 	} {

@@ -18,10 +18,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/textlogger"
 
 	"capacityv2.internal/test-e2e/driver/pool"
+	"capacityv2.internal/test-e2e/driver/record"
 	"capacityv2.internal/test-e2e/driver/server"
 	"capacityv2.internal/test-e2e/driver/volume"
 	"capacityv2.internal/test-integration/history"
@@ -31,23 +30,23 @@ import (
 // another node takes over, and one during which the driver is killed.
 func TestOperations(t *testing.T) {
 	v, w := pool.ID("pvc-v", "n"), pool.ID("pvc-w", "n")
-	log := `I1124 12:00:00.000000       1 run.go:57] "Room" event="pool" node="n" volume="" pool="fast" bytes=100 pools="" at="2026-11-24T12:00:00Z"
-I1124 12:00:00.000000       1 run.go:57] "Room" event="has" node="n" volume="old" pool="fast" bytes=10 pools="" at="2026-11-24T12:00:00Z"
-I1124 12:00:00.000000       1 run.go:57] "Room" event="started" node="n" volume="" pool="" bytes=0 pools="" at="2026-11-24T12:00:00.1Z"
+	log := `{"event":"pool","at":"2026-11-24T12:00:00Z","node":"n","pool":"fast","bytes":100}
+{"event":"has","at":"2026-11-24T12:00:00Z","node":"n","volume":"old","pool":"fast","bytes":10}
+{"event":"started","at":"2026-11-24T12:00:00.1Z","node":"n"}
 I1124 12:00:01.000000       1 serve.go:36] "Serving" socket="/csi/csi.sock"
-I1124 12:00:02.000000       1 run.go:57] "Room" event="takes" node="n" volume="` + v + `" pool="fast" bytes=60 pools="fast,slow" at="2026-11-24T12:00:02Z"
-I1124 12:00:02.000000       1 run.go:57] "Room" event="gives back" node="other" volume="old" pool="a" bytes=10 pools="" at="2026-11-24T12:00:02.2Z"
-I1124 12:00:02.000000       1 run.go:57] "Room" event="taken" node="n" volume="` + v + `" pool="fast" bytes=60 pools="fast,slow" at="2026-11-24T12:00:02.5Z"
-I1124 12:00:02.000000       1 run.go:57] "Room" event="given back" node="other" volume="old" pool="a" bytes=10 pools="" at="2026-11-24T12:00:02.6Z"
-I1124 12:00:03.000000       1 serve.go:30] "Call ended" event="create" name="pvc-v" bytes=60 code="OK" began="2026-11-24T12:00:01Z" at="2026-11-24T12:00:03Z"
-I1124 12:00:04.000000       1 run.go:57] "Room" event="refused" node="n" volume="` + w + `" pool="" bytes=60 pools="" at="2026-11-24T12:00:04Z"
+{"event":"takes","at":"2026-11-24T12:00:02Z","node":"n","volume":"` + v + `","pool":"fast","bytes":60,"pools":["fast","slow"]}
+{"event":"gives back","at":"2026-11-24T12:00:02.2Z","node":"other","volume":"old","pool":"a","bytes":10}
+{"event":"taken","at":"2026-11-24T12:00:02.5Z","node":"n","volume":"` + v + `","pool":"fast","bytes":60,"pools":["fast","slow"]}
+{"event":"given back","at":"2026-11-24T12:00:02.6Z","node":"other","volume":"old","pool":"a","bytes":10}
+{"event":"create","at":"2026-11-24T12:00:03Z","name":"pvc-v","bytes":60,"code":"OK","began":"2026-11-24T12:00:01Z"}
+{"event":"refused","at":"2026-11-24T12:00:04Z","node":"n","volume":"` + w + `","bytes":60}
 E1124 12:00:05.000000       1 serve.go:27] "Call failed" err="rpc error: code = ResourceExhausted desc = no pool" method="/csi.v1.Controller/CreateVolume" request="{}"
-I1124 12:00:05.000000       1 serve.go:30] "Call ended" event="create" name="pvc-w" bytes=60 code="ResourceExhausted" began="2026-11-24T12:00:03Z" at="2026-11-24T12:00:05Z"
-I1124 12:00:06.000000       1 serve.go:30] "Call ended" event="create" name="pvc-v" bytes=60 code="OK" began="2026-11-24T12:00:05Z" at="2026-11-24T12:00:06Z"
-I1124 12:00:07.000000       1 run.go:57] "Room" event="gives back" node="n" volume="` + v + `" pool="fast" bytes=60 pools="" at="2026-11-24T12:00:07Z"
-I1124 12:00:07.000000       1 run.go:57] "Room" event="given back" node="n" volume="` + v + `" pool="fast" bytes=60 pools="" at="2026-11-24T12:00:07.5Z"
-I1124 12:00:08.000000       1 serve.go:33] "Call ended" event="delete" volume="` + v + `" code="OK" began="2026-11-24T12:00:06.5Z" at="2026-11-24T12:00:08Z"
-I1124 12:00:09.000000       1 run.go:57] "Room" event="takes" node="n" volume="lost" pool="fast" bytes=5 pools="" at="2026-11-24T12:00:09Z"
+{"event":"create","at":"2026-11-24T12:00:05Z","name":"pvc-w","bytes":60,"code":"ResourceExhausted","began":"2026-11-24T12:00:03Z"}
+{"event":"create","at":"2026-11-24T12:00:06Z","name":"pvc-v","bytes":60,"code":"OK","began":"2026-11-24T12:00:05Z"}
+{"event":"gives back","at":"2026-11-24T12:00:07Z","node":"n","volume":"` + v + `","pool":"fast","bytes":60}
+{"event":"given back","at":"2026-11-24T12:00:07.5Z","node":"n","volume":"` + v + `","pool":"fast","bytes":60}
+{"event":"delete","at":"2026-11-24T12:00:08Z","volume":"` + v + `","code":"OK","began":"2026-11-24T12:00:06.5Z"}
+{"event":"takes","at":"2026-11-24T12:00:09Z","node":"n","volume":"lost","pool":"fast","bytes":5}
 `
 	operations, err := operations(log, "n")
 	if err != nil {
@@ -103,12 +102,13 @@ func TestDriverLog(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	log := &buffer{}
-	ctx := klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(log))))
+	ctx := t.Context()
 	store, err := pool.Create(dir, "n", []pool.Pool{{Name: "a", Size: resource.MustParse("5Mi")}, {Name: "b", Size: resource.MustParse("2Mi")}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	store.Record = server.Record(ctx)
+	write := record.Writer{Writer: log}
+	store.Record = write.Room
 	if err := store.RecordAll(); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestDriverLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	grpcServer := server.NewGRPC(ctx)
+	grpcServer := server.NewGRPC(ctx, write.Call)
 	csi.RegisterControllerServer(grpcServer, &server.Controller{Volumes: manager})
 	go func() { _ = server.Serve(ctx, grpcServer, filepath.Join(dir, "csi.sock")) }()
 	connection, err := grpc.NewClient("unix:"+filepath.Join(dir, "csi.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -174,7 +174,7 @@ func TestDriverLog(t *testing.T) {
 	}
 	history.Expect(t, "driver", read, history.Rules{Refusals: len(read)})
 
-	read, err = operations(strings.ReplaceAll(log.String(), "bytes=5242880", "bytes=1048576"), "n")
+	read, err = operations(strings.ReplaceAll(log.String(), `"bytes":5242880`, `"bytes":1048576`), "n")
 	if err != nil {
 		t.Fatal(err)
 	}

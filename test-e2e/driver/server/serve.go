@@ -12,17 +12,14 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// NewGRPC returns a server that logs calls that fail, without their secrets, and the ends of those that create or
-// delete a volume.
-func NewGRPC(ctx context.Context) *grpc.Server {
+// NewGRPC returns a server that logs calls that fail, without their secrets.
+func NewGRPC(ctx context.Context, interceptors ...grpc.UnaryServerInterceptor) *grpc.Server {
 	logger := klog.FromContext(ctx)
-	return grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		began := now()
+	return grpc.NewServer(grpc.ChainUnaryInterceptor(interceptors...), grpc.ChainUnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		response, err := handle(klog.NewContext(ctx, logger.WithValues("method", info.FullMethod)), request)
 		if err != nil {
 			logger.Error(err, "Call failed", "method", info.FullMethod, "request", protosanitizer.StripSecrets(request))
 		}
-		recordEnd(logger, request, err, began)
 		return response, err
 	}))
 }
