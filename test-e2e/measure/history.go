@@ -93,7 +93,7 @@ var kinds = map[string]history.Kind{"takes": history.Create, "gives back": histo
 func operations(log, node string) ([]history.Operation, error) {
 	var all []history.Operation
 	start := history.Operation{Kind: history.Start, Result: history.OK, Pools: map[string]int64{}, Volumes: map[string]history.Place{}}
-	for text := range strings.Lines(log) {
+	for text := range strings.SplitSeq(log, "\n") {
 		if !strings.HasPrefix(text, "{") {
 			continue
 		}
@@ -103,7 +103,7 @@ func operations(log, node string) ([]history.Operation, error) {
 		}
 		o := history.Operation{Node: e.Node, Volume: e.Volume, Bytes: e.Bytes, Allowed: e.Pools, Call: e.At, Return: e.At, At: e.At, Result: history.OK}
 		if begins := slices.Contains([]string{"pool", "has", "started"}, e.Event); !begins && start.Node == "" {
-			return nil, fmt.Errorf("it begins with %s; %s", strings.TrimSpace(text), wantWhole)
+			return nil, fmt.Errorf("it begins with %s; %s", text, wantWhole)
 		}
 		switch e.Event {
 		case "pool":
