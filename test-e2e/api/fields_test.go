@@ -6,35 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// TestExample applies the example of the docs with kubectl and reads it back with
-// client-go.
-func TestExample(t *testing.T) {
-	c := connect(t)
-	driverName, capacityName := c.applyExample(t)
-
-	capacity, err := c.StorageV1().CSIStorageCapacities(c.Namespace).Get(t.Context(), capacityName, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var pools []string
-	for _, q := range capacity.AvailableCapacities {
-		pools = append(pools, q.String())
-	}
-	if want := []string{"120Gi", "80Gi", "50Gi"}; !slices.Equal(pools, want) {
-		t.Errorf("availableCapacities: %v, want %v", pools, want)
-	}
-	driver, err := c.StorageV1().CSIDrivers().Get(t.Context(), driverName, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := driver.Spec.VolumeRebuilding; r == nil || *r {
-		t.Errorf("volumeRebuilding: %v, want the default, false", r)
-	}
-}
 
 // TestColumn checks what `kubectl get -o wide` shows.
 func TestColumn(t *testing.T) {
@@ -66,19 +38,6 @@ func TestExplain(t *testing.T) {
 				t.Errorf("kubectl explain %s does not say %q:\n%s", test.field, want, out)
 			}
 		}
-	}
-}
-
-// TestRefused checks the error that a user of kubectl gets for a bad value.
-func TestRefused(t *testing.T) {
-	c := connect(t)
-	manifest, _, _ := c.example(t)
-	_, capacity, _ := strings.Cut(manifest, "---\n")
-	_, capacity, _ = strings.Cut(capacity, "---\n")
-	_, err := c.kubectl(t, strings.Replace(capacity, "- 80Gi", "- -1Gi", 1), "apply", "-f", "-")
-	const want = `availableCapacities[1]: Invalid value: "-1Gi": must be greater than or equal to 0`
-	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("error %v\nwant %s", err, want)
 	}
 }
 

@@ -31,13 +31,6 @@ const (
 	Patched Provisioner = "dev"
 )
 
-func (p Provisioner) String() string {
-	if p == Patched {
-		return "patched"
-	}
-	return string(p)
-}
-
 // Driver is how the driver and its provisioner run.
 type Driver struct {
 	// Pools are those of each node, in GiB.

@@ -7,20 +7,10 @@ type Result struct {
 	// Failed is how many volumes were asked for where there was no room, new ones and
 	// those that had to be rebuilt.
 	Failed int
-	// Decided is when the last pod had a node, Running when the last one ran, both
-	// from the creation of the first. Left is how many pods never ran.
-	Decided, Running float64
-	Left             int
-	// Lost is how many pods had other data after they were moved.
-	Lost int `json:",omitempty"`
+	// Left is how many pods never ran.
+	Left int
 	// Wait is the longest time that a pod had no node while a node had room for it.
 	Wait float64
-	// Writes is how often capacity was written, Calls how often a driver was asked for it,
-	// both for each new volume. Calls is negative if nobody counts them.
-	Writes, Calls float64
-	// Confirmed is the median of the times from a new volume to the report that lists it,
-	// negative if no report lists any.
-	Confirmed float64
 }
 
 // Result evaluates the record for pods with one volume each: places is how many volumes
@@ -29,23 +19,11 @@ func (tl *Timeline) Result(places map[string]int, end time.Time) Result {
 	tl.mutex.Lock()
 	defer tl.mutex.Unlock()
 	r := Result{Failed: tl.sentBack + tl.refused.Len()}
-	r.Writes, r.Confirmed = tl.reports.evaluate()
-	var first, decided, running time.Time
 	for _, p := range tl.pods {
-		if first.IsZero() || p.created.Before(first) {
-			first = p.created
-		}
-		if p.decided.After(decided) {
-			decided = p.decided
-		}
-		if p.running.After(running) {
-			running = p.running
-		}
 		if p.running.IsZero() && p.deleted.IsZero() {
 			r.Left++
 		}
 	}
-	r.Decided, r.Running = decided.Sub(first).Seconds(), running.Sub(first).Seconds()
 	for _, p := range tl.pods {
 		until := p.decided
 		if until.IsZero() {

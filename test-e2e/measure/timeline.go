@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +20,6 @@ type Timeline struct {
 	mutex sync.Mutex
 	// changes are those of the places of a node that claims have taken, in order.
 	changes []change
-	reports reports
 	pods    map[string]*podTimes
 	// old are pods that do not count any more.
 	old sets.Set[types.UID]
@@ -43,8 +43,7 @@ type podTimes struct {
 	created, decided, running, deleted time.Time
 }
 
-// Restart forgets the pods that there are, what had no room, and the reports, not what
-// is taken.
+// Restart forgets the pods that there are, and what had no room, not what is taken.
 func (tl *Timeline) Restart() {
 	tl.mutex.Lock()
 	defer tl.mutex.Unlock()
@@ -52,24 +51,17 @@ func (tl *Timeline) Restart() {
 		tl.old.Insert(p.uid)
 	}
 	tl.pods, tl.sentBack, tl.refused = map[string]*podTimes{}, 0, sets.New[types.UID]()
-	tl.reports.restart()
 }
 
 // Record starts to record the namespace, until ctx ends.
 func (c *Cluster) Record(ctx context.Context) (*Timeline, error) {
 	tl := &Timeline{pods: map[string]*podTimes{}, old: sets.New[types.UID](), refused: sets.New[types.UID](), node: map[types.UID]string{}}
-	tl.reports.restart()
 	factory := informers.NewSharedInformerFactoryWithOptions(c, 0, informers.WithNamespace(c.Namespace))
-	everywhere := informers.NewSharedInformerFactory(c, 0)
 	claims, pods := factory.Core().V1().PersistentVolumeClaims().Informer(), factory.Core().V1().Pods().Informer()
-	for informer, handle := range map[cache.SharedIndexInformer]func(any){
-		factory.Core().V1().Events().Informer():                     tl.event,
-		everywhere.Core().V1().PersistentVolumes().Informer():       func(obj any) { tl.volume(obj, c.Namespace) },
-		everywhere.Storage().V1().CSIStorageCapacities().Informer(): tl.report,
-	} {
-		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: handle, UpdateFunc: func(_, obj any) { handle(obj) }}); err != nil {
-			return nil, err
-		}
+	if _, err := factory.Core().V1().Events().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: tl.event, UpdateFunc: func(_, obj any) { tl.event(obj) },
+	}); err != nil {
+		return nil, err
 	}
 	if _, err := claims.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { tl.claim(obj.(*corev1.PersistentVolumeClaim), false) },
@@ -93,11 +85,8 @@ func (c *Cluster) Record(ctx context.Context) (*Timeline, error) {
 	}); err != nil {
 		return nil, err
 	}
-	for _, f := range []informers.SharedInformerFactory{factory, everywhere} {
-		f.Start(ctx.Done())
-		f.WaitForCacheSync(ctx.Done())
-	}
-	tl.reports.restart() // those that were there do not count
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
 	return tl, nil
 }
 
@@ -173,18 +162,6 @@ func (tl *Timeline) times(name string) *podTimes {
 	return tl.pods[name]
 }
 
-// Decided is how many pods have a node.
-func (tl *Timeline) Decided() (n int) {
-	tl.mutex.Lock()
-	defer tl.mutex.Unlock()
-	for _, p := range tl.pods {
-		if !p.decided.IsZero() {
-			n++
-		}
-	}
-	return n
-}
-
 // Running is how many pods have run, and are not deleted.
 func (tl *Timeline) Running() (n int) {
 	tl.mutex.Lock()
@@ -214,4 +191,14 @@ func (tl *Timeline) Left() (n int) {
 		}
 	}
 	return n
+}
+
+// event notes what the kubelet says of volumes that could not be rebuilt.
+func (tl *Timeline) event(obj any) {
+	tl.mutex.Lock()
+	defer tl.mutex.Unlock()
+	event := obj.(*corev1.Event)
+	if event.Reason == "FailedMount" && strings.Contains(event.Message, "code = ResourceExhausted") && !tl.old.Has(event.InvolvedObject.UID) {
+		tl.refused.Insert(event.InvolvedObject.UID)
+	}
 }

@@ -3,6 +3,10 @@ package measure
 import (
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 func TestBesideRoom(t *testing.T) {
@@ -26,5 +30,22 @@ func TestBesideRoom(t *testing.T) {
 				t.Errorf("%s, want %d s", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	tl := &Timeline{old: sets.New[types.UID]("old"), refused: sets.New[types.UID]()}
+	event := func(uid, reason, message string) *corev1.Event {
+		return &corev1.Event{InvolvedObject: corev1.ObjectReference{UID: types.UID(uid)}, Reason: reason, Message: message}
+	}
+	const full = "rpc error: code = ResourceExhausted desc = no room"
+	for _, e := range []*corev1.Event{
+		event("a", "FailedMount", full), event("a", "FailedMount", full), event("b", "FailedMount", "rpc error: code = Aborted desc = copying"),
+		event("old", "FailedMount", full), event("c", "FailedScheduling", full),
+	} {
+		tl.event(e)
+	}
+	if !tl.refused.Equal(sets.New[types.UID]("a")) {
+		t.Errorf("refused are %v, want a", tl.refused)
 	}
 }

@@ -1,11 +1,14 @@
 package api
 
 import (
+	"time"
+
 	"github.com/google/go-cmp/cmp"
 
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/kubernetes/test/utils/ktesting"
 )
@@ -97,3 +100,31 @@ func updateDriver(tCtx ktesting.TContext, client kubernetes.Interface, name stri
 
 // touch makes an update that has nothing to do with our fields.
 func touch(obj metav1.Object) { obj.SetLabels(map[string]string{"touched": "true"}) }
+
+// watchTimeout is how long an event may take; it comes at once.
+const watchTimeout = time.Minute
+
+// expectEvent takes the next event. The watch goes on.
+func expectEvent(tCtx ktesting.TContext, events watch.Interface, want watch.EventType, wantPools ...string) {
+	tCtx.Helper()
+	select {
+	case event, ok := <-events.ResultChan():
+		if !ok {
+			tCtx.Fatalf("the watch has ended, want %s", want)
+		}
+		if event.Type != want {
+			tCtx.Errorf("event %s, want %s", event.Type, want)
+		}
+		capacity, ok := event.Object.(*storagev1.CSIStorageCapacity)
+		if !ok {
+			tCtx.Fatalf("event has a %T: %v", event.Object, event.Object)
+		}
+		if diff := cmp.Diff(wantPools, pools(capacity)); diff != "" {
+			tCtx.Errorf("availableCapacities of the event %s (-want +got):\n%s", event.Type, diff)
+		}
+	case <-time.After(watchTimeout):
+		tCtx.Fatalf("no event %s within %s", want, watchTimeout)
+	case <-tCtx.Done():
+		tCtx.Fatalf("no event %s: %v", want, tCtx.Err())
+	}
+}

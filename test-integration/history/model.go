@@ -78,10 +78,6 @@ func (s state) next(o Operation, mayRefuse bool) []state {
 	switch o.Kind {
 	case Start:
 		return s.start(o)
-	case Resize:
-		next := state{maps.Clone(s.free), s.volumes}
-		next.free[o.Pool] += o.Bytes
-		return []state{next}
 	case Delete:
 		if o.Result == Unknown {
 			return []state{s, s.remove(o.Volume)}

@@ -18,8 +18,6 @@ const (
 	Create Kind = "create"
 	// Delete gives it back.
 	Delete Kind = "delete"
-	// Resize makes a pool larger by Bytes, or smaller if they are negative.
-	Resize Kind = "resize"
 )
 
 // Result is how it ended.
@@ -53,7 +51,7 @@ type Operation struct {
 	// At is when it took effect in between, if the driver says so. Zero: not known.
 	At     time.Time `json:"at,omitzero"`
 	Result Result    `json:"result"`
-	// Pool is where the volume was put, or what was resized. Empty, for a volume: not known.
+	// Pool is where the volume was put. Empty: not known.
 	Pool string `json:"pool,omitempty"`
 	// Pools are the sizes of pools, Volumes what is in them, for Start.
 	Pools   map[string]int64 `json:"pools,omitempty"`
@@ -73,8 +71,6 @@ func (o Operation) String() string {
 			text += ", more than fit: " + has.String()
 		}
 		return text
-	case Resize:
-		return fmt.Sprintf("resize pool %s by %s", o.Pool, size(o.Bytes))
 	case Delete:
 		return fmt.Sprintf("delete %s: %s", o.Volume, result)
 	}

@@ -10,8 +10,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"capacityv2.internal/test-integration/history"
 )
 
 // Namespace holds the CSIStorageCapacity objects.
@@ -25,8 +23,6 @@ type Config struct {
 	Classes []string
 	// Segments are the parts of the storage that differ in the nodes that have access.
 	Segments []Segment
-	// History records what takes room and gives it back, if not nil. It is not for thin volumes.
-	History *history.Recorder
 
 	// How the storage is laid out, and what volumes take of it:
 
@@ -58,10 +54,9 @@ type Config struct {
 	Report Report
 	// Lag has it say what was free so long ago, as from a cache.
 	Lag time.Duration
-	// BeforeCapacity is called before it looks, and BeforeAnswer when the answer is known and
-	// does not change any more. The answer waits for them, and is their error. Several may
-	// wait at once. Each may be nil.
-	BeforeCapacity, BeforeAnswer func(ctx context.Context) error
+	// BeforeAnswer is called when the answer is known and does not change any more. The answer waits
+	// for it, and is its error. Several may wait at once. It may be nil.
+	BeforeAnswer func(ctx context.Context) error
 
 	// How new volumes come:
 

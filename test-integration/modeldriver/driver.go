@@ -212,14 +212,12 @@ func (d *Driver) Resize(segment string, pool int, bytes int64) {
 	d.changed(d.segment(segment))
 }
 
-// SetPools sets what is free in a segment, and forgets what was refused there. With a history, the
-// segment must not have volumes.
+// SetPools sets what is free in a segment, and forgets what was refused there.
 func (d *Driver) SetPools(segment string, free ...int64) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	disk := d.disks[d.segment(segment)]
 	disk.free, disk.earlier, disk.refused = slices.Clone(free), nil, 0
-	d.start(disk)
 }
 
 // run starts what a driver does by itself.

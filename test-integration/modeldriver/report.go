@@ -50,17 +50,9 @@ func sum(pools []int64) int64 {
 // getCapacity is what the driver answers for a segment.
 func (d *Driver) getCapacity(ctx context.Context, segment int) (Numbers, error) {
 	d.calls.Add(1)
-	if err := call(ctx, d.BeforeCapacity); err != nil {
-		return Numbers{}, err
-	}
 	numbers := d.Report(d.shown(segment))
-	return numbers, call(ctx, d.BeforeAnswer)
-}
-
-// call calls a function of the configuration, which may be nil.
-func call(ctx context.Context, f func(context.Context) error) error {
-	if f == nil {
-		return nil
+	if d.BeforeAnswer != nil {
+		return numbers, d.BeforeAnswer(ctx)
 	}
-	return f(ctx)
+	return numbers, nil
 }

@@ -3,11 +3,8 @@ package modeldriver
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
-
-	"capacityv2.internal/test-integration/history"
 )
 
 // storage is what the segments really have. Volumes are known by their handles.
@@ -56,30 +53,18 @@ func newStorage(config *Config) *storage {
 			d.free = append(d.free, pool*max(config.Overcommit, 1))
 		}
 		s.disks = append(s.disks, d)
-		s.start(d)
 	}
 	return s
-}
-
-// start begins the history of a disk.
-func (s *storage) start(d *disk) {
-	pools := map[string]int64{}
-	for pool, free := range d.free {
-		pools[strconv.Itoa(pool)] = free
-	}
-	s.config.History.Begin(history.Operation{Node: d.node, Kind: history.Start, Pools: pools})(history.OK, "")
 }
 
 // put places a volume, or a copy that is not complete, and returns where it is, or nil if it fits in
 // no pool. A volume that has a place keeps it.
 func (s *storage) put(segment int, handle string, size int64, half bool) *place {
 	d, takes := s.disks[segment], size*max(s.config.Mirrors, 1)
-	end := s.config.History.Begin(history.Operation{Node: d.node, Kind: history.Create, Volume: handle, Bytes: takes})
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	p := place{segment: segment, pool: -1, size: size, takes: takes, created: time.Now(), half: half}
 	if known := s.find(segment, handle); known != nil {
-		end(history.OK, strconv.Itoa(known.pool))
 		p = *known
 		return &p
 	}
@@ -89,7 +74,6 @@ func (s *storage) put(segment int, handle string, size int64, half bool) *place 
 		}
 	}
 	if p.pool < 0 {
-		end(history.Refused, "")
 		if half && !slices.Contains(d.refusedCopies, handle) {
 			d.refusedCopies = append(d.refusedCopies, handle)
 			d.refused++
@@ -101,7 +85,6 @@ func (s *storage) put(segment int, handle string, size int64, half bool) *place 
 	}
 	s.change(d, p.pool, -p.takes)
 	s.places[handle] = append(s.places[handle], p)
-	end(history.OK, strconv.Itoa(p.pool))
 	return &p
 }
 
@@ -150,29 +133,25 @@ func (s *storage) complete(segment int, handle string) bool {
 // remove gives the space of a volume back, and returns false if it has none.
 func (s *storage) remove(segment int, handle string) bool {
 	d := s.disks[segment]
-	end := s.config.History.Begin(history.Operation{Node: d.node, Kind: history.Delete, Volume: handle})
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	p := s.find(segment, handle)
 	if p == nil {
-		return false // and in no history
+		return false
 	}
 	s.change(d, p.pool, p.takes)
 	if s.places[handle] = slices.DeleteFunc(s.places[handle], func(p place) bool { return p.segment == segment }); len(s.places[handle]) == 0 {
 		delete(s.places, handle)
 	}
-	end(history.OK, "")
 	return true
 }
 
 // resize adds bytes to a pool, or takes them if less than zero.
 func (s *storage) resize(segment, pool int, bytes int64) {
 	d := s.disks[segment]
-	end := s.config.History.Begin(history.Operation{Node: d.node, Kind: history.Resize, Bytes: bytes})
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.change(d, pool, bytes)
-	end(history.OK, strconv.Itoa(pool))
 }
 
 // shown is what was free in a segment as long ago as the lag says.

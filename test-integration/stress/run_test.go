@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"capacityv2.internal/test-integration/clustertest"
-	"capacityv2.internal/test-integration/history"
 	"capacityv2.internal/test-integration/modeldriver"
 )
 
@@ -24,8 +23,7 @@ type run struct {
 	t    *testing.T
 	seed seed
 	// drivers has them by their class, and histories what they were asked for.
-	drivers   map[string]*modeldriver.Driver
-	histories map[string]*history.Recorder
+	drivers map[string]*modeldriver.Driver
 
 	// waiting are the pods without a node, since when.
 	waiting map[string]time.Time

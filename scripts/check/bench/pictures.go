@@ -13,12 +13,10 @@ type Picture struct {
 	draw      func(raw []byte) ([]byte, error)
 }
 
-// Pictures are those of the page.
+// Pictures are those of the page that can be measured again.
 var Pictures = []Picture{
 	{File: "filter-pass.svg", Raw: "scheduler.txt", draw: drawFilterPass},
 	{File: "pods-per-second.svg", Raw: "scheduler.txt", draw: drawPodsPerSecond},
-	{File: "queue.svg", Raw: "queue.txt", draw: drawQueue},
-	{File: "depths.svg", Raw: "depths.csv", draw: drawDepths},
 }
 
 // Draw returns the picture as SVG. dir has the raw file.
