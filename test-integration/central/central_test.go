@@ -29,9 +29,8 @@ const (
 
 // variant is a provisioner.
 type variant struct {
-	provisioner string // the variable that names the program
-	qps         int    // how often it may write capacity in a second
-	unconfirmed bool   // the patched provisioner does not confirm
+	qps         int  // how often it may write capacity in a second
+	unconfirmed bool // it does not confirm
 }
 
 // createDriver creates nodes with so many bytes each, a driver on them, and its classes.
@@ -53,15 +52,15 @@ func startProvisioner(
 	c *clustertest.Cluster, d *modeldriver.Driver, v variant, server *rest.Config, more ...string,
 ) *apiservertest.Process {
 	c.Helper()
-	program := os.Getenv(v.provisioner)
+	program := os.Getenv("CSI_PROVISIONER")
 	if program == "" {
-		c.Fatalf("%s is not set; make test sets it", v.provisioner)
+		c.Fatal("CSI_PROVISIONER is not set; make test sets it")
 	}
 	flags := []string{
 		"--kubeconfig=" + apiservertest.Kubeconfig(c.TContext.TContext, server, ""), "--timeout=1m",
 		fmt.Sprintf("--kube-api-capacity-qps=%d", v.qps), fmt.Sprintf("--kube-api-capacity-burst=%d", v.qps),
 	}
-	if v.provisioner == "CSI_PROVISIONER" && !v.unconfirmed {
+	if !v.unconfirmed {
 		flags = append(flags, "--capacity-confirmation")
 	}
 	return c.StartProvisioner(d, "", program, append(flags, more...)...)

@@ -31,7 +31,7 @@ func startFailing(
 	c := clustertest.StartWith(ktesting.Init(t), clustertest.Options{ReservationTimeout: 600})
 	d := createDriver(c, nodes, places*volumeSize<<30, class)
 	prepare(d)
-	startProvisioner(c, d, variant{provisioner: "CSI_PROVISIONER", qps: 20}, c.RESTConfig(), flags...)
+	startProvisioner(c, d, variant{qps: 20}, c.RESTConfig(), flags...)
 	expectPools(c, nodes, places*volumeSize<<30)
 	return c, d
 }

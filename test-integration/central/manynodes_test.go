@@ -19,8 +19,8 @@ const manyQPS = 100
 
 // publishers are the provisioners of the series that the tests compare.
 var publishers = []variant{
-	{provisioner: "CSI_PROVISIONER", qps: manyQPS, unconfirmed: true},
-	{provisioner: "CSI_PROVISIONER", qps: manyQPS},
+	{qps: manyQPS, unconfirmed: true},
+	{qps: manyQPS},
 }
 
 func (v variant) name() string {

@@ -43,7 +43,7 @@ func startChain(t *testing.T, options clustertest.Options) *chain {
 func (c *chain) start() {
 	c.Helper()
 	// A poll would come to a point in place of what a volume causes.
-	c.provisioner = startProvisioner(c.Cluster, c.driver, variant{provisioner: "CSI_PROVISIONER", qps: 20}, c.way, "--capacity-poll-interval=1h")
+	c.provisioner = startProvisioner(c.Cluster, c.driver, variant{qps: 20}, c.way, "--capacity-poll-interval=1h")
 }
 
 func (c *chain) create(pod, size string) {

@@ -2,7 +2,6 @@ package central
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -26,9 +25,6 @@ type publisher struct {
 	objects int
 
 	url string // of the metrics of the provisioner
-	// interval is that in which they are read. It costs the provisioner more time than anything else if there are
-	// thousands of objects.
-	interval time.Duration
 
 	mutex sync.Mutex
 	shown map[string]int64 // bytes, by the names of objects
@@ -39,7 +35,7 @@ type publisher struct {
 // newPublisher creates nodes, the driver, and classes on the same pools. There is no scheduler.
 func newPublisher(tCtx *clustertest.Cluster, nodes int, classes int) *publisher {
 	tCtx.Helper()
-	p := &publisher{Cluster: tCtx, nodes: nodes, objects: nodes * classes, interval: 250 * time.Millisecond, shown: map[string]int64{}}
+	p := &publisher{Cluster: tCtx, nodes: nodes, objects: nodes * classes, shown: map[string]int64{}}
 	names := []string{class}
 	for i := 1; i < classes; i++ {
 		names = append(names, fmt.Sprintf("%s-%d", class, i+1))
@@ -88,11 +84,13 @@ func (p *publisher) setAll(bytes int64) {
 
 // sample is what the metrics of the provisioner say at one moment.
 type sample struct {
-	at            time.Duration
-	depth, memory int
-	// took is how long it took to read them.
-	took time.Duration
+	at    time.Duration
+	depth int
 }
+
+// interval is that in which they are taken. It costs the provisioner more time than anything else if there are
+// thousands of objects.
+const interval = 250 * time.Millisecond
 
 // look takes a sample.
 func (p *publisher) look(ctx context.Context, began time.Time) (sample, error) {
@@ -101,10 +99,16 @@ func (p *publisher) look(ctx context.Context, began time.Time) (sample, error) {
 	if err != nil {
 		return sample{}, err
 	}
-	depth, err1 := all.sum("workqueue_depth", "name", "csistoragecapacity")
-	memory, err2 := all.sum("process_resident_memory_bytes")
-	s.depth, s.memory, s.took = int(depth), int(memory), time.Since(began)-s.at
-	return s, errors.Join(err1, err2)
+	depth, err := all.sum("workqueue_depth", "name", "csistoragecapacity")
+	s.depth = int(depth)
+	return s, err
+}
+
+// seen returns how many versions of objects were seen.
+func (p *publisher) seen() int {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.writes
 }
 
 // showing returns how many objects show so many bytes.
@@ -125,26 +129,19 @@ type phase struct {
 	// shown is when all objects showed it, empty when the queue was empty after that. They are 0 if that
 	// was not seen.
 	shown, empty time.Duration
-	// writes and calls of GetCapacity are until shown.
-	writes, calls int
-	samples       []sample
+	samples      []sample
 }
 
 // watch takes samples until a phase has ended, or the limit is over. bytes is what is free on each node.
 func (p *publisher) watch(limit time.Duration, bytes int64) phase {
 	p.Helper()
 	var result phase
-	p.mutex.Lock()
-	writes := p.writes
-	p.mutex.Unlock()
-	calls, began := p.driver.Calls(), time.Now()
+	began := time.Now()
 	samples, end := p.sample(began)
 	defer end()
 	for ; time.Since(began) < limit; time.Sleep(100 * time.Millisecond) {
 		if result.shown == 0 && p.showing(bytes) == p.objects {
-			p.mutex.Lock()
-			result.shown, result.writes, result.calls = time.Since(began), p.writes-writes, p.driver.Calls()-calls
-			p.mutex.Unlock()
+			result.shown = time.Since(began)
 		}
 		select {
 		case s := <-samples:
@@ -174,7 +171,7 @@ func (p *publisher) sample(began time.Time) (samples <-chan sample, end func()) 
 				}
 			}
 			select {
-			case <-time.After(p.interval):
+			case <-time.After(interval):
 			case <-ctx.Done():
 			}
 		}

@@ -68,7 +68,7 @@ func (l layout) config(kubeconfig string, shard, nodes int) string {
 
 // startSchedulers starts a control plane with a driver, a provisioner, and the schedulers of a layout, with the feature
 // gate if it is on.
-func startSchedulers(tb testing.TB, nodes int, v variant, isOn bool, l layout) *schedulers {
+func startSchedulers(tb testing.TB, nodes int, v variant, l layout) *schedulers {
 	tb.Helper()
 	c := clustertest.StartWith(ktesting.Init(tb), clustertest.Options{NoScheduler: true})
 	s := &schedulers{Cluster: c, driver: createDriver(c, nodes, places*volumeSize<<30, class), nodes: nodes}
@@ -79,7 +79,7 @@ func startSchedulers(tb testing.TB, nodes int, v variant, isOn bool, l layout) *
 		kubeconfig := apiservertest.Kubeconfig(c.TContext.TContext, c.RESTConfig(), "")
 		config := apiservertest.WriteSchedulerConfig(c.TContext.TContext, l.config(kubeconfig, shard, nodes))
 		_, address := apiservertest.StartComponent(c.TContext.TContext, program, kubeconfig, "--config="+config,
-			fmt.Sprintf("--feature-gates=CSIStorageCapacityV2=%t", isOn))
+			"--feature-gates=CSIStorageCapacityV2=true")
 		c.Eventually(func(ctx context.Context) error {
 			_, err := apiservertest.Get(ctx, address+"/readyz")
 			return err
@@ -149,7 +149,7 @@ func TestTwoSchedulers(t *testing.T) {
 
 func testTwoSchedulers(t *testing.T, l layout) {
 	const nodes = 10
-	s := startSchedulers(t, nodes, variant{provisioner: "CSI_PROVISIONER", qps: 20}, true, l)
+	s := startSchedulers(t, nodes, variant{qps: 20}, l)
 	if placed, took := s.fill(); placed != nodes*places {
 		t.Fatalf("%d pods have a node after %v, want %d", placed, took, nodes*places)
 	}

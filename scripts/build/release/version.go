@@ -68,11 +68,6 @@ func projectVersion(ws workspace.Workspace, p workspace.Project) (Version, error
 	return Version{Base: pinned, Revision: n}, nil
 }
 
-// ResetRevision begins to count again, for a new base.
-func ResetRevision(ws workspace.Workspace) error {
-	return os.WriteFile(ws.Revision(), []byte("1\n"), 0o644)
-}
-
 // String is the gitVersion: v1.37.2+capacityv2.1.
 func (v Version) String() string {
 	if v.Revision == 0 {

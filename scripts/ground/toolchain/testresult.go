@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"time"
 
 	"capacityv2.internal/scripts/ground/run"
 )
@@ -35,8 +34,6 @@ type TestResult struct {
 	Package Outcome
 	// BuildFailed says that the package or one that it imports does not compile.
 	BuildFailed bool
-	// Took is the time of the tests, without that of compiling them.
-	Took time.Duration
 }
 
 // Count returns how many tests had the outcome.
@@ -85,7 +82,6 @@ func testOne(ctx context.Context, dir string, env []string, log io.Writer, tags 
 // event is a line of go test -json (see go doc test2json).
 type event struct {
 	Action, Package, Test, FailedBuild string
-	Elapsed                            float64 // seconds
 }
 
 // ReadTestResult reads the output of go test -json for one package.
@@ -113,7 +109,6 @@ func ReadTestResult(r io.Reader) (TestResult, error) {
 				break
 			}
 			result.Package, result.BuildFailed = Outcome(e.Action), e.FailedBuild != ""
-			result.Took = time.Duration(e.Elapsed * float64(time.Second))
 		}
 	}
 	if result.Package == Unfinished {

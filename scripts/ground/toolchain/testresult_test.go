@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestReadTestResult(t *testing.T) {
@@ -27,7 +26,7 @@ func TestReadTestResult(t *testing.T) {
 {"Action":"output","Package":"a","Output":"panic: x\n"}
 {"Action":"fail","Package":"a","Elapsed":2.5}
 `)
-	if len(a.Tests) != 4 || a.Count(Passed) != 1 || a.Count(Failed) != 1 || a.Count(Skipped) != 1 || a.Count(Unfinished) != 1 || a.Took != 2500*time.Millisecond {
+	if len(a.Tests) != 4 || a.Count(Passed) != 1 || a.Count(Failed) != 1 || a.Count(Skipped) != 1 || a.Count(Unfinished) != 1 {
 		t.Errorf("a: %+v", a)
 	}
 	if got, want := a.Failures(), []string{"TestA", "TestPanics"}; !slices.Equal(got, want) {
