@@ -9,6 +9,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
+	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/apiservertest"
@@ -23,7 +24,7 @@ type driver struct {
 }
 
 // start starts the driver and external-provisioner, both until the test ends.
-func (d *driver) start(tCtx ktesting.TContext, server *apiservertest.Server, env []string, flags ...string) *apiservertest.Process {
+func (d *driver) start(tCtx ktesting.TContext, server *rest.Config, env []string, flags ...string) *apiservertest.Process {
 	tCtx.Helper()
 	program := os.Getenv("CSI_PROVISIONER")
 	if program == "" {
@@ -41,7 +42,7 @@ func (d *driver) start(tCtx ktesting.TContext, server *apiservertest.Server, env
 	go func() { _ = grpcServer.Serve(listener) }()
 	tCtx.Cleanup(grpcServer.Stop)
 	return apiservertest.StartProcess(tCtx, program, env, append([]string{
-		"--csi-address=" + socket, "--kubeconfig=" + apiservertest.Kubeconfig(tCtx, server.Config, ""), "--enable-capacity",
+		"--csi-address=" + socket, "--kubeconfig=" + apiservertest.Kubeconfig(tCtx, server, ""), "--enable-capacity",
 		"--kube-api-capacity-qps=20", "--capacity-poll-interval=1s", "--retry-interval-start=100ms",
 	}, flags...)...)
 }

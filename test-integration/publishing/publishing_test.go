@@ -101,6 +101,23 @@ func (c *cluster) expect(check func(object *storagev1.CSIStorageCapacity) error)
 	}
 }
 
+// expectNone waits until there is no object.
+func (c *cluster) expectNone() {
+	c.Helper()
+	left := 0
+	err := wait.PollUntilContextTimeout(c, 100*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
+		objects, err := c.Client.StorageV1().CSIStorageCapacities(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		left = len(objects.Items)
+		return left == 0, nil
+	})
+	if err != nil {
+		c.Fatalf("%v, there are %d objects, want none", err, left)
+	}
+}
+
 // hasNumber checks the only number and the only owner.
 func hasNumber(bytes int64) func(object *storagev1.CSIStorageCapacity) error {
 	return func(object *storagev1.CSIStorageCapacity) error {
@@ -139,7 +156,7 @@ func TestUpdateExisting(t *testing.T) {
 			c := start(t)
 			c.createObject(tc.modify)
 			c.driver.bytes.Store(tc.reported)
-			c.driver.start(c.TContext, c.Server, c.createPod())
+			c.driver.start(c.TContext, c.Config, c.createPod())
 			c.expect(hasNumber(tc.want))
 			c.driver.bytes.Store(70)
 			c.expect(hasNumber(70))
@@ -152,7 +169,7 @@ func TestUpdateExisting(t *testing.T) {
 func TestConfirmation(t *testing.T) {
 	c := start(t)
 	c.driver.bytes.Store(100)
-	c.driver.start(c.TContext, c.Server, c.createPod(), "--capacity-confirmation")
+	c.driver.start(c.TContext, c.Config, c.createPod(), "--capacity-confirmation")
 	c.expect(hasNumber(100))
 
 	claim, err := c.Client.CoreV1().PersistentVolumeClaims(namespace).Create(c, &corev1.PersistentVolumeClaim{
@@ -191,4 +208,33 @@ func TestConfirmation(t *testing.T) {
 	c.ExpectNoError(err)
 	c.expect(reflects)
 	c.expect(hasNumber(100))
+}
+
+// TestClassReplaced checks that the objects of a class are removed when it comes back with another provisioner or as one that binds
+// immediately, also where the provisioner did not see that it was gone.
+func TestClassReplaced(t *testing.T) {
+	for name, modify := range map[string]func(class *storagev1.StorageClass){
+		"another provisioner": func(class *storagev1.StorageClass) { class.Provisioner = "other.example.com" },
+		"immediate binding":   func(class *storagev1.StorageClass) { class.VolumeBindingMode = new(storagev1.VolumeBindingImmediate) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t)
+			link, config := startLink(c.TContext, c.Config)
+			c.driver.bytes.Store(100)
+			c.driver.start(c.TContext, config, c.createPod())
+			c.expect(hasNumber(100))
+
+			link.cut()
+			classes := c.Client.StorageV1().StorageClasses()
+			class, err := classes.Get(c, "class", metav1.GetOptions{})
+			c.ExpectNoError(err)
+			c.ExpectNoError(classes.Delete(c, class.Name, metav1.DeleteOptions{}))
+			class.ResourceVersion = ""
+			modify(class)
+			_, err = classes.Create(c, class, metav1.CreateOptions{})
+			c.ExpectNoError(err)
+			link.mend()
+			c.expectNone()
+		})
+	}
 }
