@@ -107,10 +107,13 @@ func moduleEnv(dir string) []string {
 	return nil
 }
 
+// allTags has those of files that only programs for tests have, too.
+const allTags = toolchain.Tags + ",record"
+
 func vet(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 	var errs []error
 	for _, m := range goModules(ws, s) {
-		errs = append(errs, toolchain.GoEnv(ctx, m, moduleEnv(m), s.Log, "vet", "-tags", toolchain.Tags, "./..."))
+		errs = append(errs, toolchain.GoEnv(ctx, m, moduleEnv(m), s.Log, "vet", "-tags", allTags, "./..."))
 	}
 	return errors.Join(errs...)
 }
@@ -127,7 +130,7 @@ func staticcheck(ctx context.Context, ws workspace.Workspace, s *run.Step) error
 	var errs []error
 	for _, m := range goModules(ws, s) {
 		env := append(toolchain.Eager(), moduleEnv(m)...)
-		errs = append(errs, run.Cmd{Dir: m, Env: env, Log: s.Log, Name: filepath.Join(ws.Bin(), "staticcheck"), Args: []string{"-tags", toolchain.Tags, "./..."}}.Run(ctx))
+		errs = append(errs, run.Cmd{Dir: m, Env: env, Log: s.Log, Name: filepath.Join(ws.Bin(), "staticcheck"), Args: []string{"-tags", allTags, "./..."}}.Run(ctx))
 	}
 	return errors.Join(errs...)
 }
