@@ -8,8 +8,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/apiservertest"
@@ -47,62 +45,6 @@ func TestCSIStorageCapacityValidation(t *testing.T) {
 			expectInvalid(tCtx, "update", err, tc.want)
 			if tc.want != "" {
 				expectPools(tCtx, "refused update", getCapacity(tCtx, server.Client, c.Name), "1Gi")
-			}
-		})
-	}
-}
-
-// TestWrongTypes checks that values of another type are refused before
-// validation.
-func TestWrongTypes(t *testing.T) {
-	tCtx := ktesting.Init(t)
-	server := apiservertest.StartGateOn(tCtx, apiservertest.NewStorage())
-	createCapacity(tCtx, server.Client, newCapacity("typed", "1Gi"))
-	createDriver(tCtx, server.Client, newDriver("typed.example.com", nil))
-
-	for _, tc := range []struct {
-		name, resource, object, patch string
-	}{
-		{"no-quantity", "csistoragecapacities", "typed", `{"availableCapacities":["plenty"]}`},
-		{"object", "csistoragecapacities", "typed", `{"availableCapacities":{"a":"1Gi"}}`},
-		{"no-list", "csistoragecapacities", "typed", `{"availableCapacities":"1Gi"}`},
-		{"string", "csidrivers", "typed.example.com", `{"spec":{"volumeRebuilding":"true"}}`},
-		{"number", "csidrivers", "typed.example.com", `{"spec":{"volumeRebuilding":1}}`},
-	} {
-		tCtx.Run(tc.name, func(tCtx ktesting.TContext) {
-			request := server.Client.StorageV1().RESTClient().Patch(types.MergePatchType).
-				Resource(tc.resource).Name(tc.object).Body([]byte(tc.patch))
-			if tc.resource == "csistoragecapacities" {
-				request = request.Namespace(ns)
-			}
-			err := request.Do(tCtx).Error()
-			if !apierrors.IsBadRequest(err) && !apierrors.IsInvalid(err) {
-				tCtx.Errorf("patch %s: %v, want it refused", tc.patch, err)
-			}
-		})
-	}
-	expectPools(tCtx, "refused patches", getCapacity(tCtx, server.Client, "typed"), "1Gi")
-}
-
-// TestStrictFieldValidation checks that the server knows the fields: a client
-// that asks for strict validation has unknown ones refused.
-func TestStrictFieldValidation(t *testing.T) {
-	tCtx := ktesting.Init(t)
-	server := apiservertest.StartGateOn(tCtx, apiservertest.NewStorage())
-
-	for resource, body := range map[string]string{
-		"csistoragecapacities": `{"apiVersion":"storage.k8s.io/v1","kind":"CSIStorageCapacity","metadata":{"name":"strict"},"storageClassName":"pooled","availableCapacities":["1Gi",2]}`,
-		"csidrivers":           `{"apiVersion":"storage.k8s.io/v1","kind":"CSIDriver","metadata":{"name":"strict.example.com"},"spec":{"volumeRebuilding":true}}`,
-	} {
-		tCtx.Run(resource, func(tCtx ktesting.TContext) {
-			request := server.Client.StorageV1().RESTClient().Post().Resource(resource).
-				Param("fieldValidation", metav1.FieldValidationStrict).
-				SetHeader("Content-Type", runtime.ContentTypeJSON).Body([]byte(body))
-			if resource == "csistoragecapacities" {
-				request = request.Namespace(ns)
-			}
-			if err := request.Do(tCtx).Error(); err != nil {
-				tCtx.Errorf("create with strict field validation: %v", err)
 			}
 		})
 	}
