@@ -113,7 +113,7 @@ func guide(ws workspace.Workspace) string { return filepath.Join(ws.Work, "guide
 // integrationEnv is what our integration tests find their programs by.
 func integrationEnv(ws workspace.Workspace) []string {
 	return []string{
-		ws.Path(), histories(ws),
+		ws.Path(),
 		"COMPONENTS=" + ws.Components(), "STOCK_COMPONENTS=" + ws.StockComponents(),
 		"STOCK_KUBE_APISERVER=" + filepath.Join(ws.StockComponents(), "kube-apiserver"),
 		"CSI_PROVISIONER=" + filepath.Join(ws.Components(), build.ProvisionerProgram),
@@ -125,9 +125,6 @@ func integrationEnv(ws workspace.Workspace) []string {
 func integration(ctx context.Context, ws workspace.Workspace, s *run.Step, env []string, args ...string) error {
 	return toolchain.Test(ctx, ws.Integration(), append(integrationEnv(ws), env...), s.Log, s.Out, args...)
 }
-
-// histories is where tests leave what drivers were asked for, if that is not legal.
-func histories(ws workspace.Workspace) string { return "HISTORIES=" + ws.Logs() }
 
 // historyTests are those of the package that checks it, which is a module of its own.
 const historyTests = "capacityv2.internal/test-integration/history"
