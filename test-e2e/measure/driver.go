@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -153,6 +154,19 @@ func (c *Cluster) shows(ctx context.Context, want []int64) error {
 		return fmt.Errorf("capacity objects show %v GiB, expected %v", got, want)
 	}
 	return nil
+}
+
+// driverPods returns those of its DaemonSet.
+func (c *Cluster) driverPods(ctx context.Context) ([]corev1.Pod, error) {
+	set, err := c.daemonSet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := c.CoreV1().Pods(set.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(set.Spec.Selector)})
+	if err != nil {
+		return nil, err
+	}
+	return pods.Items, nil
 }
 
 // daemonSet returns the one of the driver.

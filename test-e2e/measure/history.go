@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"capacityv2.internal/test-e2e/driver/pool"
 	"capacityv2.internal/test-e2e/driver/record"
@@ -22,16 +21,12 @@ import (
 // call may be missing; zero: since the pods are there. It is an error if the kubelet has dropped a log with such calls, or
 // the beginning of one.
 func (c *Cluster) History(ctx context.Context, since time.Time) ([]history.Operation, error) {
-	set, err := c.daemonSet(ctx)
-	if err != nil {
-		return nil, err
-	}
-	pods, err := c.CoreV1().Pods(set.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(set.Spec.Selector)})
+	pods, err := c.driverPods(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var all []history.Operation
-	for _, pod := range pods.Items {
+	for _, pod := range pods {
 		for _, status := range pod.Status.ContainerStatuses {
 			i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == status.Name && c.Image == driverImage })
 			if i < 0 {
