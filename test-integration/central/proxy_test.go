@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 
 	"k8s.io/client-go/rest"
 
+	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/clustertest"
 )
 
@@ -23,22 +21,12 @@ type proxy struct {
 // startProxy starts one, until the test ends, and returns how it is reached.
 func startProxy(c *clustertest.Cluster) (*proxy, *rest.Config) {
 	c.Helper()
-	config := c.RESTConfig()
-	target, err := url.Parse(config.Host)
-	c.ExpectNoError(err, "parse the address of the API server")
-	transport, err := rest.TransportFor(config)
-	c.ExpectNoError(err, "connect to the API server")
 	p := &proxy{writes: newPoint()}
-	p.server = &httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport: transport, FlushInterval: -1, // watches
-	}
-	server := httptest.NewServer(p)
-	c.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
+	_, config := apiservertest.StartProxy(c.TContext.TContext, c.RESTConfig(), func(next http.Handler) http.Handler {
+		p.server = next
+		return p
 	})
-	return p, &rest.Config{Host: server.URL}
+	return p, config
 }
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {

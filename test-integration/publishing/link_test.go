@@ -3,13 +3,13 @@ package publishing
 import (
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 	"sync/atomic"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/test/utils/ktesting"
+
+	"capacityv2.internal/test-integration/apiservertest"
 )
 
 // link is the way of a provisioner to the API server.
@@ -24,20 +24,13 @@ type link struct {
 // startLink starts one, until the test ends, and returns how it is reached.
 func startLink(tCtx ktesting.TContext, config *rest.Config) (*link, *rest.Config) {
 	tCtx.Helper()
-	target, err := url.Parse(config.Host)
-	tCtx.ExpectNoError(err, "parse the address of the API server")
-	transport, err := rest.TransportFor(config)
-	tCtx.ExpectNoError(err, "connect to the API server")
-	l := &link{next: &httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport: transport, FlushInterval: -1, // watches
-	}}
-	l.server = httptest.NewServer(l)
-	tCtx.Cleanup(func() {
-		l.server.CloseClientConnections()
-		l.server.Close()
+	l := &link{}
+	server, config := apiservertest.StartProxy(tCtx, config, func(next http.Handler) http.Handler {
+		l.next = next
+		return l
 	})
-	return l, &rest.Config{Host: l.server.URL}
+	l.server = server
+	return l, config
 }
 
 func (l *link) cut() {
