@@ -85,36 +85,29 @@ func (c *cluster) createObject(modify func(object *storagev1.CSIStorageCapacity)
 // expect waits until there is one object, which is as it has to be.
 func (c *cluster) expect(check func(object *storagev1.CSIStorageCapacity) error) {
 	c.Helper()
+	c.expectObjects(1, check)
+}
+
+// expectObjects waits until there are so many objects, each of which is as it has to be.
+func (c *cluster) expectObjects(count int, check func(object *storagev1.CSIStorageCapacity) error) {
+	c.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(c, 100*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
 		objects, err := c.Client.StorageV1().CSIStorageCapacities(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
 		}
-		if last = fmt.Errorf("%d objects", len(objects.Items)); len(objects.Items) == 1 {
-			last = check(&objects.Items[0])
+		last = nil
+		if len(objects.Items) != count {
+			last = fmt.Errorf("%d objects, want %d", len(objects.Items), count)
+		}
+		for i := 0; i < len(objects.Items) && last == nil; i++ {
+			last = check(&objects.Items[i])
 		}
 		return last == nil, nil
 	})
 	if err != nil {
 		c.Fatalf("%v, last: %v", err, last)
-	}
-}
-
-// expectNone waits until there is no object.
-func (c *cluster) expectNone() {
-	c.Helper()
-	left := 0
-	err := wait.PollUntilContextTimeout(c, 100*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
-		objects, err := c.Client.StorageV1().CSIStorageCapacities(namespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return false, err
-		}
-		left = len(objects.Items)
-		return left == 0, nil
-	})
-	if err != nil {
-		c.Fatalf("%v, there are %d objects, want none", err, left)
 	}
 }
 
@@ -234,7 +227,7 @@ func TestClassReplaced(t *testing.T) {
 			_, err = classes.Create(c, class, metav1.CreateOptions{})
 			c.ExpectNoError(err)
 			link.mend()
-			c.expectNone()
+			c.expectObjects(0, nil)
 		})
 	}
 }
