@@ -98,8 +98,7 @@ func refusals(operations []Operation) int {
 
 // events returns the operations for the checker, in the order of started. Those whose end nobody saw may have
 // an effect until the last one, or until the driver starts again. Those of which it is known have it at
-// that moment. Each is in a line of the picture in which nothing else goes on. Their times count from the first one,
-// so that a clock that is set meanwhile changes nothing where all were recorded in one process.
+// that moment. Each is in a line of the picture in which nothing else goes on. Their times count from the first one.
 func events(operations []Operation) []porcupine.Operation {
 	var first, last time.Time
 	if len(operations) > 0 {
