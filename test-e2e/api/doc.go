@@ -7,12 +7,11 @@
 //   - KUBECONFIG: the cluster. Required: without one nothing is tested, and that
 //     is a failure.
 //   - KUBECTL: the kubectl to test. Default: the one that was built.
-//   - CAPACITYV2_CLUSTER_MODE: "control-plane" where the cluster has no node. TestPodRuns
-//     is skipped then, and only then.
+//   - CAPACITYV2_CLUSTER_MODE: "control-plane" where the cluster has no node.
 //   - CAPACITYV2_DRIVER: "reference" where the cluster has the reference driver and more
 //     than one node. TestReferenceDriverExample is skipped otherwise.
 //
-// Every test but TestPodRuns and TestStoryManifests, which is about the schema, fails on a
-// cluster whose gate is off. How pods and volumes are scheduled is tested in
+// Every test but TestStoryManifests, which is about the schema, fails on a cluster whose gate
+// is off. How pods and volumes are scheduled is tested in
 // test-e2e/storagecapacity.
 package api

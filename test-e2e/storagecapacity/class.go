@@ -122,3 +122,11 @@ func (o *ownClass) createPod(ctx context.Context, claims ...*v1.PersistentVolume
 	ginkgo.GinkgoHelper()
 	return createPod(ctx, o.f, o.nodes, claims...)
 }
+
+func quantities(sizes ...string) []resource.Quantity {
+	var all []resource.Quantity
+	for _, size := range sizes {
+		all = append(all, resource.MustParse(size))
+	}
+	return all
+}
