@@ -37,9 +37,12 @@ type Gates struct {
 // Gates reads the file. It refuses one that enables nothing.
 func (w Workspace) Gates() (g Gates, err error) {
 	path := filepath.Join(w.Root, GatesFile)
-	if err = files.ReadYAML(path, &g); err != nil || g.Enabled() == "" {
+	if err = files.ReadYAML(path, &g); err == nil && g.Enabled() == "" {
+		err = fmt.Errorf("%s enables no gate", path)
+	}
+	if err != nil {
 		err = run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("%s enables %q, error: %v", path, g.Enabled(), err),
+			Found:    err.Error(),
 			Expected: "a list of gates as its header describes",
 			Run:      "git checkout -- " + path,
 		})
