@@ -43,10 +43,11 @@ func TestCSIDriverRoundTrip(t *testing.T) {
 				tCtx.Errorf("generation after update: %d, want more than %d", updated.Generation, created.Generation)
 			}
 
-			patched := must[*storagev1.CSIDriver](tCtx, "patch")(
-				drivers.Patch(tCtx, name, types.MergePatchType, []byte(`{"spec":{"volumeRebuilding":true}}`),
-					metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}))
-			expectRebuilding(tCtx, "patch", patched, new(true))
+			for _, body := range []string{`{"spec":{"volumeRebuilding":true}}`, `{"spec":{"podInfoOnMount":true}}`} {
+				patched := must[*storagev1.CSIDriver](tCtx, "patch "+body)(
+					drivers.Patch(tCtx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}))
+				expectRebuilding(tCtx, "patch "+body, patched, new(true))
+			}
 
 			removed := must[*storagev1.CSIDriver](tCtx, "patch with null")(
 				drivers.Patch(tCtx, name, types.MergePatchType, []byte(`{"spec":{"volumeRebuilding":null}}`), metav1.PatchOptions{}))

@@ -51,6 +51,8 @@ func TestCSIStorageCapacityRoundTrip(t *testing.T) {
 			// An atomic list: both kinds of merge replace it as a whole.
 			expectPools(tCtx, "merge patch",
 				patch("merge patch", types.MergePatchType, `{"availableCapacities":["1Gi","2Gi"]}`), "1Gi", "2Gi")
+			expectPools(tCtx, "merge patch of another field",
+				patch("merge patch of another field", types.MergePatchType, `{"capacity":"100Gi"}`), "1Gi", "2Gi")
 			expectPools(tCtx, "strategic merge patch",
 				patch("strategic merge patch", types.StrategicMergePatchType, `{"availableCapacities":["3Gi"]}`), "3Gi")
 			expectPools(tCtx, "JSON patch",

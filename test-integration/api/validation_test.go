@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/apiservertest"
@@ -16,8 +18,8 @@ import (
 // maxPools is the limit that the API declares for drivers.
 const maxPools = storagev1.CSIStorageCapacityMaxAvailableCapacities
 
-// TestCSIStorageCapacityValidation checks what is refused on create and on
-// update, and with which message.
+// TestCSIStorageCapacityValidation checks what is refused on create, update and
+// patch, and with which message.
 func TestCSIStorageCapacityValidation(t *testing.T) {
 	tCtx := ktesting.Init(t)
 	server := apiservertest.StartGateOn(tCtx, apiservertest.NewStorage())
@@ -43,6 +45,9 @@ func TestCSIStorageCapacityValidation(t *testing.T) {
 			c.AvailableCapacities = quantities(tc.pools...)
 			_, err = capacities.Update(tCtx, c, metav1.UpdateOptions{})
 			expectInvalid(tCtx, "update", err, tc.want)
+			body := must[[]byte](tCtx, "marshal")(json.Marshal(map[string][]string{"availableCapacities": tc.pools}))
+			_, err = capacities.Patch(tCtx, c.Name, types.MergePatchType, body, metav1.PatchOptions{})
+			expectInvalid(tCtx, "patch", err, tc.want)
 			if tc.want != "" {
 				expectPools(tCtx, "refused update", getCapacity(tCtx, server.Client, c.Name), "1Gi")
 			}
