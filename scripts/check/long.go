@@ -43,15 +43,7 @@ func longTests(ws workspace.Workspace) ([]run.Task, error) {
 		}),
 		ws.Task("fuzz tests of the series", fuzz), ws.Task("quick benchmarks, once", smoke),
 		ws.Task(fmt.Sprintf("%d of upstream's suites, gate off and on", len(selected)), func(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
-			runner := suiteRunner(ws, 2)
-			if err := runner.Compile(ctx, selected, s); err != nil {
-				return err
-			}
-			results, err := runner.Run(ctx, selected, s)
-			if err != nil {
-				return err
-			}
-			return results.Check()
+			return testUpstream(ctx, ws, selected, s)
 		})}, without.Tasks()...)
 	for i := range tasks {
 		tasks[i].Independent = true

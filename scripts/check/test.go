@@ -2,12 +2,10 @@ package check
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +37,6 @@ STRESS_SEED in the environment has the faults of an earlier run.`, "", func(ctx 
 			if err != nil {
 				return err
 			}
-			tasks[len(tasks)-1].Independent = true
 			tasks = append(tasks, more...)
 		}
 		return ws.Run(ctx, "test", tasks...)
@@ -76,7 +73,13 @@ func tests(ws workspace.Workspace) []run.Task {
 		build.Stock(ws, "kube-apiserver", "kube-scheduler"), build.StockProvisioner(ws),
 		build.Components(ws, append([]string{"kubectl"}, build.ControlPlane...)...),
 		build.Provisioner(ws),
-		ws.Task("integration tests, ours and upstream's, gate off and on", testIntegration),
+		{Name: "upstream's integration tests, gate off and on", Independent: true, Do: func(ctx context.Context, s *run.Step) error {
+			return testUpstream(ctx, ws, suites.Quick, s)
+		}},
+		// The longest suite first.
+		{Name: "our integration tests", Independent: true, Do: func(ctx context.Context, s *run.Step) error {
+			return integration(ctx, ws, s, nil, "-p", sideBySide, "-parallel", sideBySide, "-timeout", "40m", "./scheduling", "./...", historyTests)
+		}},
 	})
 }
 
@@ -129,26 +132,19 @@ func integration(ctx context.Context, ws workspace.Workspace, s *run.Step, env [
 // historyTests are those of the package that checks it, which is a module of its own.
 const historyTests = "capacityv2.internal/test-integration/history"
 
-// sideBySide is how many integration suites, and how many tests of each, run at the same time:
+// sideBySide is how many of our integration suites, and how many tests of each, run at the same time:
 // more than the machine has processors, because they wait more than they compute.
 var sideBySide = strconv.Itoa(runtime.NumCPU() + 1)
 
-// testIntegration runs ours, the longest one first, and beside them those of upstream's suites
-// that touch the plugin.
-func testIntegration(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
-	var upstream error
-	var group sync.WaitGroup
-	group.Go(func() {
-		var results suites.UpstreamResults
-		if results, upstream = suiteRunner(ws, 1).Run(ctx, suites.Quick, s); upstream == nil {
-			upstream = results.Check()
-		}
-	})
-	ours := integration(ctx, ws, s, nil, "-p", sideBySide, "-parallel", sideBySide, "-timeout", "40m", "./scheduling", "./...", historyTests)
-	group.Wait()
-	return errors.Join(ours, upstream)
-}
-
-func suiteRunner(ws workspace.Workspace, workers int) suites.UpstreamRunner {
-	return suites.UpstreamRunner{Tree: ws.Tree(), Env: []string{ws.Path()}, Workers: workers}
+// testUpstream runs suites of upstream's.
+func testUpstream(ctx context.Context, ws workspace.Workspace, selected []suites.Upstream, s *run.Step) error {
+	runner := suites.UpstreamRunner{Tree: ws.Tree(), Env: []string{ws.Path()}}
+	if err := runner.Compile(ctx, selected, s); err != nil {
+		return err
+	}
+	results, err := runner.Run(ctx, selected, s)
+	if err != nil {
+		return err
+	}
+	return results.Check()
 }
