@@ -76,9 +76,9 @@ func tests(ws workspace.Workspace) []run.Task {
 		{Name: "upstream's integration tests, gate off and on", Independent: true, Do: func(ctx context.Context, s *run.Step) error {
 			return testUpstream(ctx, ws, suites.Quick, s)
 		}},
-		// The longest suite first.
+		// The longest suites first.
 		{Name: "our integration tests", Independent: true, Do: func(ctx context.Context, s *run.Step) error {
-			return integration(ctx, ws, s, nil, "-p", sideBySide, "-parallel", sideBySide, "-timeout", "40m", "./scheduling", "./...", historyTests)
+			return integration(ctx, ws, s, nil, "-p", sideBySide, "-parallel", sideBySide, "-timeout", "40m", "./zoo", "./scheduling", "./...", historyTests)
 		}},
 	})
 }
