@@ -30,13 +30,9 @@ func EnsureSafe(ctx context.Context, repo gitrepo.Repo) error {
 		return err
 	}
 	if head != exported {
-		n, err := repo.Output(ctx, "rev-list", "--count", base.ExportedRef+"..HEAD")
-		if err != nil {
-			return err
-		}
 		return run.Refuse(run.Refusal{
-			Found:    n + " commits in " + repo.Dir + " are not exported",
-			Expected: "none",
+			Found:    "the commits in " + repo.Dir + " are not those that were exported",
+			Expected: "no change since then",
 			Run:      "make export, or git -C " + repo.Dir + " reset --hard " + base.ExportedRef,
 		})
 	}

@@ -173,7 +173,7 @@ func TestApplyRefuses(t *testing.T) {
 		repo, dir := exported(t)
 		commit(t, repo, "mine", map[string]string{"pkg/b/mine.go": "package b\n"})
 		mine := head(t, repo)
-		wantRefusal(t, apply(t, repo, dir), "1 commits", "not exported", "make export")
+		wantRefusal(t, apply(t, repo, dir), "not those that were exported", "make export")
 		if head(t, repo) != mine {
 			t.Error("the commit was dropped")
 		}
