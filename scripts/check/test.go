@@ -138,11 +138,7 @@ var sideBySide = strconv.Itoa(runtime.NumCPU() + 1)
 
 // testUpstream runs suites of upstream's.
 func testUpstream(ctx context.Context, ws workspace.Workspace, selected []suites.Upstream, s *run.Step) error {
-	runner := suites.UpstreamRunner{Tree: ws.Tree(), Env: []string{ws.Path()}}
-	if err := runner.Compile(ctx, selected, s); err != nil {
-		return err
-	}
-	results, err := runner.Run(ctx, selected, s)
+	results, err := suites.UpstreamRunner{Tree: ws.Tree(), Env: []string{ws.Path()}}.Run(ctx, selected, s)
 	if err != nil {
 		return err
 	}

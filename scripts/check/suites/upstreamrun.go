@@ -24,18 +24,16 @@ type UpstreamRunner struct {
 	Env []string
 }
 
-// Compile compiles the suites.
-func (r UpstreamRunner) Compile(ctx context.Context, suites []Upstream, s *run.Step) error {
+// Run runs suites one after the other: their API servers fail if they take more than 10 seconds to start. Nearly all of
+// them run with the gate off and on at once. Tests that fail are no error: the results say so.
+func (r UpstreamRunner) Run(ctx context.Context, suites []Upstream, s *run.Step) (UpstreamResults, error) {
 	var pkgs []string
 	for _, suite := range suites {
 		pkgs = append(pkgs, suite.pkg())
 	}
-	return toolchain.CompileTests(ctx, r.Tree, s.Log, pkgs...)
-}
-
-// Run runs suites one after the other: their API servers fail if they take more than 10 seconds to start. Nearly all of
-// them run with the gate off and on at once. Tests that fail are no error: the results say so.
-func (r UpstreamRunner) Run(ctx context.Context, suites []Upstream, s *run.Step) (UpstreamResults, error) {
+	if err := toolchain.CompileTests(ctx, r.Tree, s.Log, pkgs...); err != nil {
+		return nil, err
+	}
 	results := make(UpstreamResults, len(suites))
 	for i, suite := range suites {
 		s.Sayf("%d/%d %s", i+1, len(suites), suite.Folder)
