@@ -2,6 +2,7 @@ package zoo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -35,12 +36,14 @@ const (
 const (
 	// late is how much later than with the stock programs a pod may have its node.
 	late = 5 * time.Second
-	// settled is for how long nothing happens when nothing will happen any more. It is longer than
-	// the longest backoff of a pod.
+	// settled is for how long nothing happens when nothing will happen any more, beside what the first pod
+	// took. It is longer than the longest backoff of a pod.
 	settled = 3 * time.Second
 	// stuck is for how long no pod gets a node when none will any more, although some are tried: their
 	// volumes are refused for ever.
 	stuck = 6 * time.Second
+	// patience is for what should happen on any machine.
+	patience = time.Minute
 )
 
 // outcome is what comes out of a load.
@@ -56,6 +59,8 @@ type outcome struct {
 	Waits []string `json:"waits,omitempty"`
 
 	placed []time.Duration
+	// slow is how long it took until a pod had its node, or each a reason: the machine may be busy.
+	slow time.Duration
 }
 
 // player plays a shape on one side.
@@ -263,9 +268,9 @@ func (p *player) run(l load, o *outcome, isOver func(quiet bool, since time.Dura
 	}
 	began := time.Now()
 	created, changed, placed := 0, began, began
+	refusedBefore := 0        // when the last pod got a node
 	seen := map[string]bool{} // pods that have had a node
 	gone := map[string]bool{} // and are deleted
-	quiet := settled + p.shape.config.Lag + p.shape.config.VolumeDelay
 	for ; ; time.Sleep(50 * time.Millisecond) {
 		if l.first > 0 && created == l.first && l.isDue(created, len(seen)) && p.shape.restarts {
 			p.deleteObjects(l)
@@ -286,25 +291,37 @@ func (p *player) run(l load, o *outcome, isOver func(quiet bool, since time.Dura
 				o.Waits = append(o.Waits, reasons(pod))
 			default:
 				if !seen[pod.Name] {
-					seen[pod.Name], changed, placed = true, time.Now(), time.Now()
+					seen[pod.Name], changed, placed, refusedBefore = true, time.Now(), time.Now(), o.Refused
 					o.placed = append(o.placed, time.Since(began))
 				}
 				running = append(running, pod.Name)
 			}
 		}
+		waiting := len(o.Waits)
 		slices.Sort(o.Waits)
 		o.Waits = slices.Compact(o.Waits)
 		if refused := d.Failed(nodes...); refused != o.Refused {
 			o.Refused, changed = refused, time.Now()
 		}
-		o.Running = len(o.placed)
+		if o.Running = len(o.placed); o.slow == 0 && (o.Running > 0 || len(o.Waits) > 0 && !slices.Contains(o.Waits, notTried)) {
+			o.slow = time.Since(began)
+		}
 		for i := 0; i < created && l.alive > 0 && len(running) > l.alive; i++ { // the oldest first
 			if n := slices.Index(running, l.pod(i)); n >= 0 {
 				l.delete(p.Cluster, i)
 				running, gone[l.pod(i)] = slices.Delete(running, n, n+1), true
 			}
 		}
-		isQuiet := time.Since(changed) > quiet && !slices.Contains(o.Waits, notTried) || time.Since(placed) > stuck+quiet
+		quiet := settled + o.slow + p.shape.config.Lag + p.shape.config.VolumeDelay
+		var isQuiet bool
+		switch {
+		case !slices.Contains(o.Waits, notTried) && !slices.Contains(o.Waits, unbound):
+			isQuiet = time.Since(changed) > quiet
+		case o.Refused-refusedBefore >= waiting: // each once, most likely
+			isQuiet = time.Since(placed) > stuck+quiet
+		default:
+			isQuiet = time.Since(changed) > patience
+		}
 		if isOver(isQuiet, time.Since(began)) {
 			return
 		}
@@ -346,10 +363,10 @@ func reasons(pod *corev1.Pod) string {
 func (p *player) clean() {
 	p.Helper()
 	every, now := metav1.ListOptions{}, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
-	err := p.Client().CoreV1().Pods(p.Namespace).DeleteCollection(p, now, every)
-	p.ExpectNoError(err, "delete pods")
-	err = p.Client().CoreV1().PersistentVolumeClaims(p.Namespace).DeleteCollection(p, now, every)
-	p.ExpectNoError(err, "delete claims")
+	p.Eventually(func(ctx context.Context) error { // a busy API server does not delete them at once
+		return errors.Join(p.Client().CoreV1().Pods(p.Namespace).DeleteCollection(ctx, now, every),
+			p.Client().CoreV1().PersistentVolumeClaims(p.Namespace).DeleteCollection(ctx, now, every))
+	})
 	for _, l := range loads {
 		for i := range nodesEach {
 			if err := p.Client().CoreV1().Nodes().Delete(p, p.node(l, i), now); !apierrors.IsNotFound(err) {
