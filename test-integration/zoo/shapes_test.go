@@ -95,7 +95,7 @@ var shapes = []shape{
 		pools: []int64{50}, config: modeldriver.Config{Report: modeldriver.Sum, Overcommit: 2}, shrink: 120, flags: poll,
 	},
 	{
-		name: "static maximum", seen: "Dell Unity and PowerStore, Lenovo", advice: "nothing",
+		name: "static maximum", seen: "Dell Unity and PowerStore, Lenovo", advice: "report no maximum above what is free",
 		config: modeldriver.Config{Report: modeldriver.SumAndLimit(1 << 40)}, refuses: []string{"tight", "burst", "churn"}, repeats: true,
 	},
 	{
@@ -142,7 +142,7 @@ var shapes = []shape{
 	},
 	{
 		// One load is enough: each volume may come to any node.
-		name: "immediate, on each node", seen: "rawfile-localpv #282", advice: "report the largest pool as maximum",
+		name: "immediate, on each node", seen: "rawfile-localpv #282", advice: "nothing: it reports its largest pool as maximum",
 		pools: []int64{50, 50}, config: modeldriver.Config{Report: modeldriver.SumAndLargest}, immediate: true, refuses: full,
 		flags: []string{"--capacity-for-immediate-binding", "--node-deployment-base-delay=500ms", "--node-deployment-max-delay=1s"}, without: []string{"plenty", "pairs", "burst", "churn"},
 	},
