@@ -132,7 +132,7 @@ func (plan *Plan) judge(_ context.Context, s *run.Step) error {
 			Run:      "git rebase -i in the tree to amend the commit, then make export",
 		})
 	}
-	s.AtEnd("verify: %d patches are needed", plan.proven)
+	s.AtEnd("verify: patches that are needed: %d", plan.proven)
 	if plan.known > 0 {
 		s.AtEnd(", %d of which was known; to see it again: rm -r %s", plan.known, verified(plan.ws))
 	}
