@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"capacityv2.internal/scripts/check/overrides"
 	"capacityv2.internal/scripts/check/suites"
 	"capacityv2.internal/scripts/ground/cli"
+	"capacityv2.internal/scripts/ground/files"
 	"capacityv2.internal/scripts/ground/run"
 	"capacityv2.internal/scripts/ground/toolchain"
 	"capacityv2.internal/scripts/ground/workspace"
@@ -110,8 +112,10 @@ func testPluginRace(ctx context.Context, ws workspace.Workspace, s *run.Step) er
 		"-skip", "^TestBindPodVolumes$|Allocat", plugin+"/...")
 }
 
-// guide is the folder in which the guide for authors of drivers is followed.
+// guide is the folder in which the guide for authors of drivers is followed, and guideProgram what it builds.
 func guide(ws workspace.Workspace) string { return filepath.Join(ws.Work, "guide") }
+
+const guideProgram = "my-driver"
 
 // integrationEnv is what our integration tests find their programs by.
 func integrationEnv(ws workspace.Workspace) []string {
@@ -124,9 +128,25 @@ func integrationEnv(ws workspace.Workspace) []string {
 	}
 }
 
-// integration runs tests of test-integration.
+// integration runs tests of test-integration. go test remembers what has passed, and of files looks at those of the module
+// alone: $PROGRAMS changes with the programs that tests start.
 func integration(ctx context.Context, ws workspace.Workspace, s *run.Step, env []string, args ...string) error {
-	return toolchain.Test(ctx, ws.Integration(), append(integrationEnv(ws), env...), s.Log, s.Out, args...)
+	programs, err := programsHash(ws)
+	if err != nil {
+		return err
+	}
+	return toolchain.Test(ctx, ws.Integration(), slices.Concat(integrationEnv(ws), []string{"PROGRAMS=" + programs}, env), s.Log, s.Out, args...)
+}
+
+// programsHash is that of the programs that are built for the integration tests.
+func programsHash(ws workspace.Workspace) (string, error) {
+	names := []string{filepath.Join(filepath.Base(guide(ws)), guideProgram)}
+	for _, folder := range []string{ws.Components(), ws.StockComponents()} {
+		for _, program := range append([]string{build.ProvisionerProgram, "kubectl"}, build.ControlPlane...) {
+			names = append(names, filepath.Join(filepath.Base(folder), program))
+		}
+	}
+	return files.Hash(os.DirFS(ws.Work), names...)
 }
 
 // historyTests are those of the package that checks it, which is a module of its own.
