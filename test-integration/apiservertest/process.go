@@ -33,7 +33,7 @@ func StartProcess(tCtx ktesting.TContext, program string, env []string, args ...
 	}
 	p := &Process{cmd: exec.Command(program, args...), name: name, log: log, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	_ = os.Getenv("PROGRAMS") // go test remembers what this test has done with other programs
+	_ = os.Getenv("PROGRAMS") // read, so that go test runs this test again with other programs
 	p.cmd.Env = append(os.Environ(), env...)
 	if err := p.cmd.Start(); err != nil {
 		tCtx.Fatalf("start %s: %v", name, err)

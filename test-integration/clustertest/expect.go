@@ -48,15 +48,15 @@ func VolumeAtHome(nodes string) string {
 // selectedNode is where the scheduler tells a provisioner its decision.
 const selectedNode = "volume.kubernetes.io/selected-node"
 
-// patience is for a machine that is busy. After the timeout of reservations (90 s), a pod that nothing has woken would have its node, too.
-const patience = time.Minute
+// Patience is for a machine that is busy. After the timeout of reservations (90 s), a pod that nothing has woken would have its node, too.
+const Patience = time.Minute
 
 // Eventually waits until check returns nil, and fails the test with its last
 // error if that takes too long.
 func (c *Cluster) Eventually(check func(ctx context.Context) error) {
 	c.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(c, 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(c, 20*time.Millisecond, Patience, true, func(context.Context) (bool, error) {
 		// Not with the context that is about to end: its error tells nothing.
 		last = check(c)
 		return last == nil, nil

@@ -34,7 +34,7 @@ const (
 )
 
 const (
-	// late is how much later than with the stock programs a pod may have its node.
+	// late is how much later than with the stock programs a pod may have its node, beside what the first one took there.
 	late = 5 * time.Second
 	// settled is for how long nothing happens when nothing will happen any more, beside what the first pod
 	// took. It is longer than the longest backoff of a pod.
@@ -42,8 +42,6 @@ const (
 	// stuck is for how long no pod gets a node when none will any more, although some are tried: their
 	// volumes are refused for ever.
 	stuck = 6 * time.Second
-	// patience is for what should happen on any machine.
-	patience = time.Minute
 )
 
 // outcome is what comes out of a load.
@@ -320,7 +318,7 @@ func (p *player) run(l load, o *outcome, isOver func(quiet bool, since time.Dura
 		case o.Refused-refusedBefore >= waiting: // each once, most likely
 			isQuiet = time.Since(placed) > stuck+quiet
 		default:
-			isQuiet = time.Since(changed) > patience
+			isQuiet = time.Since(changed) > clustertest.Patience
 		}
 		if isOver(isQuiet, time.Since(began)) {
 			return
