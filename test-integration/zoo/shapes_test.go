@@ -91,7 +91,7 @@ var shapes = []shape{
 	},
 	{
 		// The ratio of a node is lowered below what was promised there.
-		name: "promised", seen: "TopoLVM, miroir", advice: "report 0 where it is negative",
+		name: "promised", seen: "TopoLVM, miroir", advice: "nothing; with the stock provisioner, report 0 where it is negative",
 		pools: []int64{50}, config: modeldriver.Config{Report: modeldriver.Sum, Overcommit: 2}, shrink: 120, flags: poll,
 	},
 	{
@@ -142,7 +142,7 @@ var shapes = []shape{
 	},
 	{
 		// One load is enough: each volume may come to any node.
-		name: "immediate, on each node", seen: "rawfile-localpv #282", advice: "nothing: it reports its largest pool as maximum",
+		name: "immediate, on each node", seen: "rawfile-localpv #282", advice: "report the largest pool as maximum",
 		pools: []int64{50, 50}, config: modeldriver.Config{Report: modeldriver.SumAndLargest}, immediate: true, refuses: full,
 		flags: []string{"--capacity-for-immediate-binding", "--node-deployment-base-delay=500ms", "--node-deployment-max-delay=1s"}, without: []string{"plenty", "pairs", "burst", "churn"},
 	},
