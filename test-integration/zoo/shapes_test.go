@@ -142,7 +142,7 @@ var shapes = []shape{
 	},
 	{
 		// One load is enough: each volume may come to any node.
-		name: "immediate, on each node", seen: "rawfile-localpv #282", advice: "report the largest pool as maximum",
+		name: "immediate, on each node", seen: "rawfile-localpv #282", advice: "nothing, if its maximum is its largest pool",
 		pools: []int64{50, 50}, config: modeldriver.Config{Report: modeldriver.SumAndLargest}, immediate: true, refuses: full,
 		flags: []string{"--capacity-for-immediate-binding", "--node-deployment-base-delay=500ms", "--node-deployment-max-delay=1s"}, without: []string{"plenty", "pairs", "burst", "churn"},
 	},
