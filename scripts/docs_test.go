@@ -58,10 +58,10 @@ func TestGoVersion(t *testing.T) {
 	}
 }
 
-// TestComplaints checks that the tests that docs/explanation/complaints.md names are there and fail without the
+// TestComplaints checks that the tests that docs/explanation/compared.md names are there and fail without the
 // series, and that it has all specs that were written for it.
 func TestComplaints(t *testing.T) {
-	page, err := os.ReadFile("../docs/explanation/complaints.md")
+	page, err := os.ReadFile("../docs/explanation/compared.md")
 	if err != nil {
 		t.Fatal(err)
 	}
