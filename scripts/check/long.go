@@ -51,13 +51,13 @@ func longTests(ws workspace.Workspace) ([]run.Task, error) {
 	return tasks, nil
 }
 
-// skewPage is the test that docs/reference/skew.md has all combinations.
+// skewPage is the test that docs/reference/skew-results.md has all combinations.
 const skewPage = "^TestPage$"
 
-// skew runs all combinations of programs with and without the series, and writes the tables of docs/reference/skew.md.
+// skew runs all combinations of programs with and without the series, and writes the tables of docs/reference/skew-results.md.
 func skew(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 	asIs := func(report []byte) (string, error) { return string(report), nil }
-	return writePage(ctx, ws, s, "docs/reference/skew.md", skewPage, "-skew.report", asIs, "./skew", "-timeout", "3h", "-skew.all")
+	return writePage(ctx, ws, s, "docs/reference/skew-results.md", skewPage, "-skew.report", asIs, "./skew", "-timeout", "3h", "-skew.all")
 }
 
 // writePage runs a suite at length, writes the table of its report into a page, and runs the test of that page. reportFlag
