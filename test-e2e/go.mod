@@ -12,13 +12,13 @@ require (
 	github.com/kubernetes-csi/csi-lib-utils v0.24.0
 	github.com/kubernetes-csi/csi-test/v5 v5.6.0
 	github.com/onsi/ginkgo/v2 v2.32.1
-	github.com/onsi/gomega v1.42.1
+	github.com/onsi/gomega v1.40.0
 	github.com/prometheus/common v0.70.0
 	github.com/spf13/pflag v1.0.10
 	golang.org/x/sync v0.22.0
 	golang.org/x/sys v0.47.0
-	google.golang.org/grpc v1.83.1
-	google.golang.org/protobuf v1.36.12
+	google.golang.org/grpc v1.82.1
+	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/apiserver v0.37.2
@@ -107,3 +107,11 @@ require (
 
 // Not served anywhere.
 replace capacityv2.internal/test-integration/history => ../test-integration/history
+
+// csi-test requires these. The tree has earlier ones, which are required above: with them, tests take what is compiled for
+// the tree, and run what the components run.
+exclude (
+	github.com/onsi/gomega v1.42.1
+	google.golang.org/grpc v1.83.1
+	google.golang.org/protobuf v1.36.12
+)

@@ -28,6 +28,7 @@ so has the tooling. test-integration and test-e2e compile against the tree, so t
 			return ws.Run(ctx, "lint", patch.Lint(ws),
 				ws.Task("lists of what fails without the change", lintLists), ws.Task("gofmt", gofmt), ws.Task("go vet", vet),
 				ws.Task("go vet of scripts/ for macOS", vetMacOS), ws.Task("staticcheck", staticcheck),
+				ws.Task("what is compiled for the tree serves our tests", compiledOnce),
 				ws.Task("shellcheck and actionlint", shellAndActions), ws.Task("tests of the alerts", testAlerts), ws.Task("tests of the tooling", testScripts))
 		})
 }
