@@ -1,11 +1,10 @@
-// Package prove shows what each patch claims: with those before it, the tree builds and passes its tests, and without
+// Package eachpatch shows what each patch claims: with those before it, the tree builds and passes its tests, and without
 // it, the test that it names fails.
-package prove
+package eachpatch
 
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"capacityv2.internal/scripts/ground/run"
@@ -23,31 +22,27 @@ type Plan struct {
 	bad           []string
 }
 
-// NewPlan chooses the patches of all projects whose file name matches.
-func NewPlan(ws workspace.Workspace, pattern *regexp.Regexp) (*Plan, error) {
+// NewPlan plans the checks of the selected patches of all projects.
+func NewPlan(ws workspace.Workspace, selected Selection) (*Plan, error) {
 	projects, err := ws.Projects()
 	if err != nil {
 		return nil, err
 	}
 	plan := &Plan{ws: ws}
 	for _, p := range projects {
-		if err := plan.add(p, pattern); err != nil {
+		if err := plan.add(p, selected); err != nil {
 			return nil, err
 		}
 	}
 	if len(plan.Tasks) == 0 {
-		return nil, run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("no patch matches %q", pattern),
-			Expected: "a regular expression for names of patches",
-			Run:      "make verify PATCH=0013",
-		})
+		return &Plan{Tasks: []run.Task{{Name: "no patch has changed", Do: func(context.Context, *run.Step) error { return nil }}}}, nil
 	}
 	plan.Tasks = append(plan.Tasks, run.Task{Name: "are all of them needed?", Do: plan.judge})
 	return plan, nil
 }
 
-// add adds tasks for the patches of a project that match.
-func (plan *Plan) add(p workspace.Project, pattern *regexp.Regexp) error {
+// add adds tasks for the selected patches of a project.
+func (plan *Plan) add(p workspace.Project, selected Selection) error {
 	patches, err := series.Read(p.Series())
 	if err != nil {
 		return err
@@ -55,13 +50,19 @@ func (plan *Plan) add(p workspace.Project, pattern *regexp.Regexp) error {
 	var cases, others []Case
 	for _, c := range casesOf(patches) {
 		switch {
-		case !pattern.MatchString(c.Patch.Name):
+		case !selected(p.Name, c.Patch.Name):
 		case c.provable():
 			cases = append(cases, c)
 		default:
 			others = append(others, c)
 		}
 	}
+	if len(cases)+len(others) == 0 {
+		return nil
+	}
+	plan.Tasks = append(plan.Tasks, run.Task{Name: "each patch of " + p.Title + " builds and passes the tests it touches", Do: func(ctx context.Context, s *run.Step) error {
+		return prefixes(ctx, plan.ws, p, selected, s)
+	}})
 	if len(others) > 0 {
 		plan.Tasks = append(plan.Tasks, run.Task{Name: "patches of " + p.Title + " that no test can prove", Do: func(ctx context.Context, s *run.Step) error {
 			for _, c := range others {

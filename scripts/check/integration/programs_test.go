@@ -1,4 +1,4 @@
-package check
+package integration
 
 import (
 	"os"
@@ -14,7 +14,7 @@ func TestProgramsHash(t *testing.T) {
 	hashes := map[string]string{}
 	for _, program := range []string{
 		"components/kube-apiserver", "components/kube-controller-manager", "components/kube-scheduler", "components/csi-provisioner",
-		"components/kubectl", "stock-components/kube-apiserver", "stock-components/kube-scheduler", "stock-components/csi-provisioner", "guide/my-driver",
+		"components/kubectl", "stock-components/kube-apiserver", "stock-components/kube-scheduler", "stock-components/csi-provisioner", "guide/my-driver", "guide-race/my-driver",
 	} {
 		path := filepath.Join(ws.Work, program)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

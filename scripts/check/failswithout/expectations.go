@@ -1,7 +1,6 @@
-// Package suites says what the suites of tests have to do with and without the change, and runs those that are Go tests:
-// upstream's with the feature gate off and on, and ours with the gate off and on the stock server. It also knows which
-// test here is the one that the KEP names.
-package suites
+// Package failswithout says what our tests have to do without the change, and runs the integration tests with the gate off
+// and on the stock server.
+package failswithout
 
 import (
 	"fmt"

@@ -1,4 +1,5 @@
-package suites
+// Package upstreamsuites runs integration suites of upstream's with the feature gate off and on, and compares what they do.
+package upstreamsuites
 
 import (
 	_ "embed"
@@ -13,8 +14,8 @@ import (
 	"capacityv2.internal/scripts/ground/toolchain"
 )
 
-// Upstream is a package of upstream's integration tests.
-type Upstream struct {
+// Suite is a package of upstream's integration tests.
+type Suite struct {
 	// Folder is that of the package, below test/integration.
 	Folder string
 	// AtLeast is how many tests have to pass: a pattern that matches none passes as well.
@@ -25,34 +26,56 @@ type Upstream struct {
 	Alone bool
 }
 
-func (s Upstream) pkg() string { return "./test/integration/" + s.Folder }
+// Package is what the go command calls it in the tree.
+func (s Suite) Package() string { return parent + s.Folder }
+
+const parent = "./test/integration/"
 
 // Quick are those of every change: volume scheduling, and the queueing hints of the plugin.
-var Quick = []Upstream{
+var Quick = []Suite{
 	{Folder: "volumescheduling", AtLeast: 40},
 	{Folder: "scheduler/queueing", AtLeast: 16, Args: []string{"-run", "^(TestCoreResourceEnqueue|" + gateIsOn + ")$/^VolumeBinding$"}},
 }
 
-//go:embed upstream.yaml
+//go:embed suites.yaml
 var upstream []byte
 
-// Upstreams returns all suites that storage has to do with.
-func Upstreams() (suites []Upstream, err error) {
+// All returns all suites that storage has to do with.
+func All() (suites []Suite, err error) {
 	return suites, yaml.UnmarshalStrict(upstream, &suites)
 }
 
-// UpstreamResult is what a suite did with the gate off and on.
-type UpstreamResult struct {
-	Suite   Upstream
+// Of returns the suite of a package. With a pattern of tests, one of these has to pass at least.
+func Of(pkg, tests string) (Suite, error) {
+	all, err := All()
+	if err != nil {
+		return Suite{}, err
+	}
+	suite := Suite{Folder: strings.TrimPrefix(pkg, parent), AtLeast: 1}
+	for _, s := range all {
+		if s.Folder == suite.Folder {
+			suite = s
+		}
+	}
+	if tests != "" {
+		suite.AtLeast = 1
+		suite.Args = append([]string{"-run", tests + "|" + gateIsOn}, suite.Args...)
+	}
+	return suite, nil
+}
+
+// Result is what a suite did with the gate off and on.
+type Result struct {
+	Suite   Suite
 	Off, On toolchain.TestResult
 }
 
-// UpstreamResults are those of several suites.
-type UpstreamResults []UpstreamResult
+// Results are those of several suites.
+type Results []Result
 
 // Check returns an error that names the tests that fail, with the gate off too: upstream's code has to behave as
 // it did without the series. So it does for suites of which fewer tests pass than have to.
-func (results UpstreamResults) Check() error {
+func (results Results) Check() error {
 	var wrong []string
 	for _, r := range results {
 		for _, name := range r.Off.Failures() {
@@ -98,7 +121,7 @@ func regressions(off, on toolchain.TestResult) []string {
 }
 
 // test names a test of the suite, or with "" all of it.
-func (s Upstream) test(name string) string {
+func (s Suite) test(name string) string {
 	if name == "" {
 		name = "the package"
 	}

@@ -1,4 +1,4 @@
-package suites
+package failswithout
 
 import (
 	"fmt"

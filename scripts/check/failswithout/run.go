@@ -1,4 +1,4 @@
-package suites
+package failswithout
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"capacityv2.internal/scripts/ground/toolchain"
 )
 
-// Without runs the integration tests with the gate off and on the stock server, and compares what each does with
+// Runner runs the integration tests with the gate off and on the stock server, and compares what each does with
 // fails-without.yaml.
-type Without struct {
+type Runner struct {
 	list Expectations
 	// dir is the folder of the tests, env what they find their programs by.
 	dir string
@@ -28,18 +28,18 @@ type Without struct {
 	results []toolchain.TestResult
 }
 
-// NewWithout reads the list of the suites.
-func NewWithout(dir string, env []string) (*Without, error) {
+// NewRunner reads the list of the suites.
+func NewRunner(dir string, env []string) (*Runner, error) {
 	list, err := ReadList(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &Without{list: list, dir: dir, env: env,
+	return &Runner{list: list, dir: dir, env: env,
 		suites: slices.DeleteFunc(slices.Clone(list.Suites), func(s Suite) bool { return len(s.targets()) == 0 })}, nil
 }
 
 // Tasks run the suites, and compare what they do with the list.
-func (w *Without) Tasks() []run.Task {
+func (w *Runner) Tasks() []run.Task {
 	tasks := []run.Task{{Name: "compile the tests", Do: func(ctx context.Context, s *run.Step) error {
 		var packages []string
 		for _, suite := range w.suites {
@@ -56,7 +56,7 @@ func (w *Without) Tasks() []run.Task {
 }
 
 // suite runs a suite on its targets, side by side.
-func (w *Without) suite(ctx context.Context, suite Suite, s *run.Step) error {
+func (w *Runner) suite(ctx context.Context, suite Suite, s *run.Step) error {
 	targets := suite.targets()
 	results := make([]toolchain.TestResult, len(targets))
 	group, ctx := errgroup.WithContext(ctx)
@@ -85,7 +85,7 @@ func (w *Without) suite(ctx context.Context, suite Suite, s *run.Step) error {
 var waiting = strconv.Itoa(3 * runtime.NumCPU())
 
 // run runs the tests of a folder on a target, with a log of its own beside that of the step.
-func (w *Without) run(ctx context.Context, folder, target string, s *run.Step) (result toolchain.TestResult, err error) {
+func (w *Runner) run(ctx context.Context, folder, target string, s *run.Step) (result toolchain.TestResult, err error) {
 	err = s.WithLog(target, target, func(log io.Writer) (err error) {
 		env := append(slices.Clone(w.env), "CAPACITYV2_TARGET="+target)
 		result, err = toolchain.TestOne(ctx, w.dir, env, log, "-count=1", "-parallel", waiting, "-timeout", "90m", "./"+folder)
@@ -98,7 +98,7 @@ func (w *Without) run(ctx context.Context, folder, target string, s *run.Step) (
 }
 
 // judge refuses differences.
-func (w *Without) judge(context.Context, *run.Step) error {
+func (w *Runner) judge(context.Context, *run.Step) error {
 	for _, variant := range w.list.Unused(w.results) {
 		w.differ = append(w.differ, "no test has a subtest for the variant "+variant)
 	}

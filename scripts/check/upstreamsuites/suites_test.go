@@ -1,4 +1,4 @@
-package suites
+package upstreamsuites
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"capacityv2.internal/scripts/ground/toolchain"
 )
 
-func TestUpstreams(t *testing.T) {
-	all, err := Upstreams()
+func TestAll(t *testing.T) {
+	all, err := All()
 	if err != nil || len(all) < 30 {
 		t.Fatalf("%d suites, error %v", len(all), err)
 	}
@@ -29,8 +29,8 @@ func TestUpstreams(t *testing.T) {
 
 func TestSwitchOn(t *testing.T) {
 	tree := t.TempDir()
-	suite := Upstream{Folder: "x"}
-	dir := filepath.Join(tree, suite.pkg())
+	suite := Suite{Folder: "x"}
+	dir := filepath.Join(tree, suite.Package())
 	for name, content := range map[string]string{filepath.Join(tree, "go.mod"): "module x\n\ngo 1.26\n", filepath.Join(dir, "x_test.go"): "package x\n"} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(content), 0o644)); err != nil {
 			t.Fatal(err)
@@ -58,7 +58,7 @@ func TestSwitchOn(t *testing.T) {
 func readUpstream(events string, gateOn bool) (toolchain.TestResult, error) {
 	result, err := toolchain.ReadTestResult(strings.NewReader(events))
 	if err == nil {
-		err = checkUpstream(result, gateOn)
+		err = checkResult(result, gateOn)
 	}
 	return result, err
 }
@@ -78,7 +78,7 @@ func result(t *testing.T, gateOn bool, events ...string) (toolchain.TestResult, 
 	return readUpstream(b.String(), gateOn)
 }
 
-func TestCheckUpstream(t *testing.T) {
+func TestCheck(t *testing.T) {
 	off, err := result(t, false, "TestGood pass", "TestUpstream fail", "TestGone pass", "TestGone/sub pass", "TestNew pass", "TestNew/sub pass", " fail")
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestCheckUpstream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	results := UpstreamResults{{Upstream{Folder: "apiserver", AtLeast: 1}, off, on}}
+	results := Results{{Suite{Folder: "apiserver", AtLeast: 1}, off, on}}
 	err = results.Check()
 	for _, want := range []string{
 		"apiserver: TestNew fails with the gate on only", "apiserver: TestGone fails with the gate on only", "apiserver: TestUpstream fails with the gate off",
@@ -114,16 +114,16 @@ func TestGateIsOn(t *testing.T) {
 	if err != nil || len(on.Tests) != 1 || on.Count(toolchain.Passed) != 1 {
 		t.Errorf("%v, error %v", on, err)
 	}
-	suite := Upstream{Folder: "a", AtLeast: 1}
-	if err := (UpstreamResults{{suite, on, on}}).Check(); err != nil {
+	suite := Suite{Folder: "a", AtLeast: 1}
+	if err := (Results{{suite, on, on}}).Check(); err != nil {
 		t.Error(err)
 	}
 	skipped := toolchain.TestResult{Tests: map[string]toolchain.Outcome{"TestC": toolchain.Skipped, "TestD": toolchain.Passed}}
-	if err := (UpstreamResults{{suite, on, skipped}}).Check(); err == nil || !strings.Contains(err.Error(), "a: TestC fails with the gate on only") {
+	if err := (Results{{suite, on, skipped}}).Check(); err == nil || !strings.Contains(err.Error(), "a: TestC fails with the gate on only") {
 		t.Errorf("a test is skipped with the gate on: %v", err)
 	}
 	none := toolchain.TestResult{Tests: map[string]toolchain.Outcome{"TestA": toolchain.Skipped}}
-	if err := (UpstreamResults{{suite, on, none}}).Check(); err == nil || !strings.Contains(err.Error(), "a: 0 tests pass, and it has to be at least 1") {
+	if err := (Results{{suite, on, none}}).Check(); err == nil || !strings.Contains(err.Error(), "a: 0 tests pass, and it has to be at least 1") {
 		t.Errorf("all tests are skipped with the gate on: %v", err)
 	}
 }
@@ -146,7 +146,7 @@ func TestErrorsNameTheGate(t *testing.T) {
 		var log string
 		err := run.NewReporter(io.Discard, "suites", t.TempDir()).Run(t.Context(), run.Task{Name: "x", Do: func(ctx context.Context, s *run.Step) error {
 			log = strings.TrimSuffix(s.LogPath, ".log") + "-x-none"
-			_, err := UpstreamRunner{Tree: tree}.run(ctx, Upstream{Folder: "x/none"}, gateOn, s)
+			_, err := Runner{Tree: tree}.run(ctx, Suite{Folder: "x/none"}, gateOn, s)
 			return err
 		}})
 		gate := map[bool]string{false: "off", true: "on"}[gateOn]

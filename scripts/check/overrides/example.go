@@ -20,25 +20,39 @@ var newNames = []string{"AvailableCapacities", "VolumeRebuilding", "WithAvailabl
 // newOutput is what the example prints for each of its types and apply configurations.
 var newOutput = []string{`"availableCapacities":["100Gi","20Gi"]`, `"volumeRebuilding":true`}
 
-// Prove builds the module in the folder example with the lines in the file replace. Without them, the compiler has to
-// complain about each new name.
-func Prove(ctx context.Context, example, replace string, s *run.Step) error {
+// module is a copy of an example, in a folder of its own.
+type module struct{ tmp, dir string }
+
+func copyExample(example string) (module, error) {
 	tmp, err := os.MkdirTemp("", "overrides")
+	if err != nil {
+		return module{}, err
+	}
+	m := module{tmp, filepath.Join(tmp, "example")}
+	if err := os.CopyFS(m.dir, os.DirFS(example)); err != nil {
+		return module{}, errors.Join(err, m.remove())
+	}
+	return m, nil
+}
+
+func (m module) program() string { return filepath.Join(m.tmp, "program") }
+func (m module) remove() error   { return os.RemoveAll(m.tmp) }
+
+// build builds the module. It sees neither our go.work nor the tree's.
+func (m module) build(ctx context.Context, s *run.Step) error {
+	return run.Cmd{Dir: m.dir, Env: append(toolchain.Env(), "GOWORK=off"), Log: s.Log, Name: "go",
+		Args: []string{"build", "-mod=mod", "-o", m.program(), "."}}.Run(ctx)
+}
+
+// ExampleFails builds the module in the folder example with stock modules. The compiler has to complain about each new name.
+func ExampleFails(ctx context.Context, example string, s *run.Step) error {
+	m, err := copyExample(example)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(tmp)
-	module := filepath.Join(tmp, "example")
-	if err := os.CopyFS(module, os.DirFS(example)); err != nil {
-		return err
-	}
-	program := filepath.Join(tmp, "program")
-	// It sees neither our go.work nor the tree's.
-	build := run.Cmd{Dir: module, Env: append(toolchain.Env(), "GOWORK=off"), Log: s.Log, Name: "go", Args: []string{"build", "-mod=mod", "-o", program, "."}}
-
-	s.Sayf("without overrides, it must not compile")
+	defer m.remove()
 	var failed *run.Error
-	switch err := build.Run(ctx); {
+	switch err := m.build(ctx, s); {
 	case err == nil:
 		return errors.New("the example compiles against the stock modules: it proves nothing")
 	case !errors.As(err, &failed):
@@ -49,9 +63,18 @@ func Prove(ctx context.Context, example, replace string, s *run.Step) error {
 			return fmt.Errorf("without overrides, the compiler does not complain about %s: %w", name, failed)
 		}
 	}
+	return nil
+}
 
+// BuildExample builds the module in the folder example with the lines in the file replace, and runs it.
+func BuildExample(ctx context.Context, example, replace string, s *run.Step) error {
+	m, err := copyExample(example)
+	if err != nil {
+		return err
+	}
+	defer m.remove()
 	s.Sayf("with the lines of %s", replace)
-	goMod := filepath.Join(module, "go.mod")
+	goMod := filepath.Join(m.dir, "go.mod")
 	before, errMod := os.ReadFile(goMod)
 	lines, errLines := os.ReadFile(replace)
 	if err := errors.Join(errMod, errLines); err != nil {
@@ -60,10 +83,10 @@ func Prove(ctx context.Context, example, replace string, s *run.Step) error {
 	if err := os.WriteFile(goMod, append(before, lines...), 0o644); err != nil {
 		return err
 	}
-	if err := build.Run(ctx); err != nil {
+	if err := m.build(ctx, s); err != nil {
 		return fmt.Errorf("the example does not build against the trees: %w", err)
 	}
-	out, err := run.Cmd{Dir: tmp, Log: s.Log, Name: program}.Output(ctx)
+	out, err := run.Cmd{Dir: m.tmp, Log: s.Log, Name: m.program()}.Output(ctx)
 	if err != nil {
 		return err
 	}

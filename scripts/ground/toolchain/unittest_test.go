@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-func TestSplitFuzzing(t *testing.T) {
-	plain, fuzzing := splitFuzzing(`k8s.io/kubernetes/pkg/features testing
+func TestSplitFilling(t *testing.T) {
+	plain, filling := splitFilling(`k8s.io/kubernetes/pkg/features testing
 k8s.io/api k8s.io/apimachinery/pkg/api/apitesting/roundtrip testing
 k8s.io/kubernetes/pkg/api/testing  sigs.k8s.io/randfill
 k8s.io/kubernetes/pkg/apis/storage/fuzzer
@@ -16,7 +16,7 @@ k8s.io/x sigs.k8s.io/randfillers
 	if want := []string{"k8s.io/kubernetes/pkg/features", "k8s.io/kubernetes/pkg/apis/storage/fuzzer", "k8s.io/x"}; !slices.Equal(plain, want) {
 		t.Errorf("plain: %q, want %q", plain, want)
 	}
-	if want := []string{"k8s.io/api", "k8s.io/kubernetes/pkg/api/testing"}; !slices.Equal(fuzzing, want) {
-		t.Errorf("fuzzing: %q, want %q", fuzzing, want)
+	if want := []string{"k8s.io/api", "k8s.io/kubernetes/pkg/api/testing"}; !slices.Equal(filling, want) {
+		t.Errorf("filling: %q, want %q", filling, want)
 	}
 }

@@ -1,4 +1,4 @@
-package prove
+package eachpatch
 
 import (
 	"context"
@@ -45,12 +45,13 @@ func TestPrefixes(t *testing.T) {
 
 	dir, record := filepath.Join(t.TempDir(), "prefix"), filepath.Join(t.TempDir(), "verified")
 	logs := t.TempDir()
+	chosen := func(int) bool { return true }
 	verify := func() (string, error) {
 		var out strings.Builder
 		err := run.NewReporter(&out, "verify", logs).Run(ctx, run.Task{Name: "prefixes", Do: func(ctx context.Context, s *run.Step) error {
 			rec, err := openRecord(ctx, record)
 			must(err)
-			return eachPrefix(ctx, repo, checker{dir: dir, record: rec}, s)
+			return eachPrefix(ctx, repo, checker{dir: dir, record: rec}, chosen, s)
 		}})
 		return out.String(), err
 	}
@@ -73,6 +74,9 @@ func TestPrefixes(t *testing.T) {
 
 	write("b/b.go", "package b\n\nvar B = undefined\n")
 	must(repo.Git(ctx, "commit", "--quiet", "--amend", "--no-edit"))
+	chosen = func(i int) bool { return i == 0 }
+	expect("1/2 one: verified before", "1 of 1 were verified before")
+	chosen = func(int) bool { return true }
 	for range 2 {
 		if out, err := verify(); err == nil || !strings.Contains(err.Error(), `patch 2 of the series, "two": it does not build`) {
 			t.Errorf("a patch that does not build: error %v\n%s", err, out)

@@ -1,10 +1,11 @@
-package prove
+package eachpatch
 
 import (
 	"context"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,17 +96,72 @@ func TestProve(t *testing.T) {
 	}
 }
 
-func TestNewPlan(t *testing.T) {
+// TestSelection: a pattern has to match, and a change counts from the moment when it is exported.
+func TestSelection(t *testing.T) {
 	ws := workspace.Workspace{Root: t.TempDir()}
 	if err := os.CopyFS(filepath.Join(ws.Root, "patches", "csi-spec"), os.DirFS(filepath.Join("..", "..", "..", "patches", "csi-spec"))); err != nil {
 		t.Fatal(err)
 	}
 	for pattern, refusal := range map[string]string{"": "", "^0001-": "", "^0002-": `no patch matches "^0002-"`} {
-		plan, err := NewPlan(ws, regexp.MustCompile(pattern))
-		if refusal == "" && (err != nil || len(plan.Tasks) < 2) || refusal != "" && (!run.IsRefusal(err) || !strings.Contains(err.Error(), refusal)) {
-			t.Errorf("%q: %+v, error %v, want %q", pattern, plan, err, refusal)
+		selected, err := Matching(ws, regexp.MustCompile(pattern))
+		if refusal != "" {
+			if !run.IsRefusal(err) || !strings.Contains(err.Error(), refusal) {
+				t.Errorf("%q: error %v, want %q", pattern, err, refusal)
+			}
+			continue
+		}
+		plan, err2 := NewPlan(ws, selected)
+		if err != nil || err2 != nil || len(plan.Tasks) < 3 {
+			t.Errorf("%q: %+v, errors %v and %v", pattern, plan, err, err2)
 		}
 	}
+
+	repo := gitrepo.Open(ws.Root, nil)
+	git := func(args ...string) {
+		t.Helper()
+		if err := repo.Git(t.Context(), args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var patches []string
+	changed := func(want ...string) {
+		t.Helper()
+		selected, err := Changed(t.Context(), ws)
+		var got []string
+		for _, name := range patches {
+			if selected("csi-spec", name) {
+				got = append(got, name)
+			}
+		}
+		if err != nil || !slices.Equal(got, want) || selected("kubernetes", patches[0]) && len(want) < len(patches) {
+			t.Errorf("changed: %q, error %v, want %q", got, err, want)
+		}
+	}
+	all, err := series.Read(filepath.Join(ws.Root, "patches", "csi-spec"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		patches = append(patches, p.Name)
+	}
+	patches = append(patches, "0099-new.patch")
+	git("init", "--quiet")
+	git("add", "--all")
+	git("commit", "--quiet", "--message", "one")
+	changed(patches...) // nothing to compare with
+	git("commit", "--quiet", "--allow-empty", "--message", "two")
+	changed()
+	for _, name := range []string{patches[0], "0099-new.patch"} {
+		if err := os.WriteFile(filepath.Join(ws.Root, "patches", "csi-spec", name), []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changed(patches[0], "0099-new.patch")
+	git("add", "--all")
+	git("commit", "--quiet", "--message", "three")
+	changed(patches[0], "0099-new.patch")
+	git("commit", "--quiet", "--allow-empty", "--message", "four")
+	changed()
 }
 
 func TestIsTest(t *testing.T) {

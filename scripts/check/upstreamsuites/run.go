@@ -1,4 +1,4 @@
-package suites
+package upstreamsuites
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"capacityv2.internal/scripts/ground/toolchain"
 )
 
-// UpstreamRunner runs suites of the patched tree.
-type UpstreamRunner struct {
+// Runner runs suites of the patched tree.
+type Runner struct {
 	// Tree is the folder of the tree.
 	Tree string
 	// Env is added to the environment: etcd has to be in PATH.
@@ -26,15 +26,15 @@ type UpstreamRunner struct {
 
 // Run runs suites one after the other: their API servers fail if they take more than 10 seconds to start. Nearly all of
 // them run with the gate off and on at once. Tests that fail are no error: the results say so.
-func (r UpstreamRunner) Run(ctx context.Context, suites []Upstream, s *run.Step) (UpstreamResults, error) {
+func (r Runner) Run(ctx context.Context, suites []Suite, s *run.Step) (Results, error) {
 	var pkgs []string
 	for _, suite := range suites {
-		pkgs = append(pkgs, suite.pkg())
+		pkgs = append(pkgs, suite.Package())
 	}
 	if err := toolchain.CompileTests(ctx, r.Tree, s.Log, pkgs...); err != nil {
 		return nil, err
 	}
-	results := make(UpstreamResults, len(suites))
+	results := make(Results, len(suites))
 	for i, suite := range suites {
 		s.Sayf("%d/%d %s", i+1, len(suites), suite.Folder)
 		results[i].Suite = suite
@@ -46,7 +46,7 @@ func (r UpstreamRunner) Run(ctx context.Context, suites []Upstream, s *run.Step)
 }
 
 // offAndOn runs a suite with the gate off and on.
-func (r UpstreamRunner) offAndOn(ctx context.Context, result *UpstreamResult, s *run.Step) error {
+func (r Runner) offAndOn(ctx context.Context, result *Result, s *run.Step) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if result.Suite.Alone {
 		group.SetLimit(1)
@@ -57,7 +57,7 @@ func (r UpstreamRunner) offAndOn(ctx context.Context, result *UpstreamResult, s 
 }
 
 // run writes what the tests print to a log of its own beside that of the step.
-func (r UpstreamRunner) run(ctx context.Context, suite Upstream, gateOn bool, s *run.Step) (result toolchain.TestResult, err error) {
+func (r Runner) run(ctx context.Context, suite Suite, gateOn bool, s *run.Step) (result toolchain.TestResult, err error) {
 	gate := "off"
 	if gateOn {
 		gate = "on"
@@ -81,10 +81,10 @@ func (r UpstreamRunner) run(ctx context.Context, suite Upstream, gateOn bool, s 
 			args = append(args, "-overlay", overlay)
 		}
 		env := append([]string{"TEST_SRCDIR=" + tmp, "TEST_WORKSPACE=" + sources}, r.Env...)
-		if result, err = toolchain.TestOne(ctx, r.Tree, env, log, slices.Concat(args, []string{suite.pkg()}, suite.Args)...); err != nil {
+		if result, err = toolchain.TestOne(ctx, r.Tree, env, log, slices.Concat(args, []string{suite.Package()}, suite.Args)...); err != nil {
 			return err
 		}
-		return checkUpstream(result, gateOn)
+		return checkResult(result, gateOn)
 	})
 	if err != nil {
 		return result, err
@@ -118,9 +118,9 @@ func linkSources(tree, dir string) error {
 	return errors.Join(errs...)
 }
 
-// checkUpstream refuses a result that says nothing: of a suite that does not compile, or in which the gate was off.
+// checkResult refuses a result that says nothing: of a suite that does not compile, or in which the gate was off.
 // It takes our own test out of it, which has to have passed if the package has.
-func checkUpstream(result toolchain.TestResult, gateOn bool) error {
+func checkResult(result toolchain.TestResult, gateOn bool) error {
 	if result.BuildFailed {
 		return errors.New("it does not compile")
 	}
@@ -167,8 +167,8 @@ func %s(t *testing.T) {
 
 // switchOn adds gateOn to a suite, for the go command alone: the file and its overlay are
 // written to tmp. It returns the path of the overlay.
-func switchOn(ctx context.Context, tmp, tree string, suite Upstream, log io.Writer) (string, error) {
-	pkg, err := toolchain.PackageName(ctx, tree, log, suite.pkg())
+func switchOn(ctx context.Context, tmp, tree string, suite Suite, log io.Writer) (string, error) {
+	pkg, err := toolchain.PackageName(ctx, tree, log, suite.Package())
 	if err != nil {
 		return "", err
 	}
@@ -176,5 +176,5 @@ func switchOn(ctx context.Context, tmp, tree string, suite Upstream, log io.Writ
 	if err := os.WriteFile(file, fmt.Appendf(nil, gateOn, pkg, gateIsOn), 0o644); err != nil {
 		return "", err
 	}
-	return toolchain.WriteOverlay(tmp, map[string]string{filepath.Join(tree, suite.pkg(), gateTest): file})
+	return toolchain.WriteOverlay(tmp, map[string]string{filepath.Join(tree, suite.Package(), gateTest): file})
 }

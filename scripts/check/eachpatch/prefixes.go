@@ -1,4 +1,4 @@
-package prove
+package eachpatch
 
 import (
 	"bytes"
@@ -26,15 +26,20 @@ import (
 // workers is how many prefixes are checked side by side: some of their tests only wait.
 const workers = 4
 
-// Prefixes builds and tests, after each patch of a project, the packages that it touches, unless
+// prefixes builds and tests, after each selected patch of a project, the packages that it touches, unless
 // the same was done before.
-func Prefixes(ctx context.Context, ws workspace.Workspace, p workspace.Project, s *run.Step) error {
-	s.Sayf("%s", p.Title)
+func prefixes(ctx context.Context, ws workspace.Workspace, p workspace.Project, selected Selection, s *run.Step) error {
 	rec, err := recordOf(ctx, ws, p, s.Log)
 	if err != nil {
 		return err
 	}
-	return eachPrefix(ctx, p.Repo(s.Log), checker{dir: p.Tree() + "-prefix", args: p.TestArgs, record: rec}, s)
+	patches, err := series.Read(p.Series())
+	if err != nil {
+		return err
+	}
+	// The trees have a commit for each patch, or [prover.prepare] says so.
+	chosen := func(i int) bool { return i < len(patches) && selected(p.Name, patches[i].Name) }
+	return eachPrefix(ctx, p.Repo(s.Log), checker{dir: p.Tree() + "-prefix", args: p.TestArgs, record: rec}, chosen, s)
 }
 
 // otherInputs are what a project compiles against, besides its own tree: the trees of the others, and the
@@ -62,24 +67,27 @@ func otherInputs(ctx context.Context, ws workspace.Workspace, p workspace.Projec
 	return append(inputs, hash), err
 }
 
-// eachPrefix checks the prefixes of the tree, side by side in work trees whose names begin with that of c.
-func eachPrefix(ctx context.Context, repo gitrepo.Repo, c checker, s *run.Step) error {
+// eachPrefix checks chosen prefixes of the tree, side by side in work trees whose names begin with that of c.
+func eachPrefix(ctx context.Context, repo gitrepo.Repo, c checker, chosen func(i int) bool, s *run.Step) error {
 	prefixes, err := series.Prefixes(ctx, repo)
 	if err != nil {
 		return err
 	}
-	checkers := slices.Repeat([]checker{c}, min(workers, len(prefixes)))
+	next := make(chan int, len(prefixes))
+	for i := range prefixes {
+		if chosen(i) {
+			next <- i
+		}
+	}
+	close(next)
+	checked := len(next)
+	checkers := slices.Repeat([]checker{c}, min(workers, checked))
 	for w := range checkers {
 		checkers[w].dir = fmt.Sprintf("%s-%d", c.dir, w+1)
 		if err := base.AddWorktree(ctx, repo, checkers[w].dir, base.Ref); err != nil {
 			return err
 		}
 	}
-	next := make(chan int, len(prefixes))
-	for i := range prefixes {
-		next <- i
-	}
-	close(next)
 	var known atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
 	for _, checker := range checkers {
@@ -106,7 +114,7 @@ func eachPrefix(ctx context.Context, repo gitrepo.Repo, c checker, s *run.Step) 
 		return err
 	}
 	if n := known.Load(); n > 0 {
-		s.Sayf("%d of %d were verified before, with the same Go and the same checks; to verify them again: rm -r %s", n, len(prefixes), c.record.dir)
+		s.Sayf("%d of %d were verified before, with the same Go and the same checks; to verify them again: rm -r %s", n, checked, c.record.dir)
 	}
 	return nil
 }
@@ -161,7 +169,7 @@ func (c checker) check(ctx context.Context, pkgs []string, log io.Writer) error 
 		return nil
 	}
 	var results bytes.Buffer
-	if err := toolchain.UnitTest(ctx, c.dir, log, &results, append([]string{toolchain.NoVet, "-timeout", "15m"}, c.args...), unit...); err != nil {
+	if _, err := toolchain.UnitTest(ctx, c.dir, toolchain.Both, log, &results, append([]string{toolchain.NoVet, "-timeout", "15m"}, c.args...), unit...); err != nil {
 		// The end of the log, which the error has, often leaves out the names.
 		failed := failure.FindAllString(results.String(), -1)
 		return fmt.Errorf("the tests of its packages fail: %w\n%s", err, strings.Join(failed, "\n"))
