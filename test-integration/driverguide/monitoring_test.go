@@ -38,7 +38,7 @@ const (
 // provisioner, after what those count has happened once.
 func TestMonitoring(t *testing.T) {
 	c := clustertest.StartWith(ktesting.Init(t), clustertest.Options{
-		ServerFlags:        []string{"--authorization-mode=RBAC", "--allow-privileged"},
+		ServerFlags:        serverFlags,
 		ReservationTimeout: 5,
 	})
 	g := apply(c)

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/kubernetes/test/utils/ktesting"
 
-	"capacityv2.internal/test-integration/apiservertest"
+	"capacityv2.internal/test-integration/clustertest"
 )
 
 const gateFlag = "--feature-gates=" + gate + "=true"
@@ -58,7 +58,7 @@ func refusals(config string) []refusal {
 func TestRefusals(t *testing.T) {
 	t.Cleanup(func() { results.write(t) })
 	tCtx := ktesting.Init(t)
-	for _, r := range refusals(apiservertest.WriteSchedulerConfig(tCtx, withReservation)) {
+	for _, r := range refusals(clustertest.WriteSchedulerConfig(tCtx, withReservation)) {
 		if !*allFlag && !r.isOften() {
 			continue
 		}
