@@ -5,7 +5,6 @@ go 1.26.0
 godebug default=go1.26
 
 require (
-	capacityv2.internal/test-integration/history v0.0.0
 	github.com/container-storage-interface/spec v1.13.0
 	github.com/containerd/continuity v0.5.0
 	github.com/google/cel-go v0.29.2
@@ -39,7 +38,6 @@ require (
 	cel.dev/expr v0.25.1 // indirect
 	github.com/Masterminds/semver/v3 v3.4.0 // indirect
 	github.com/Microsoft/go-winio v0.6.2 // indirect
-	github.com/anishathalye/porcupine v1.3.0 // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/blang/semver/v4 v4.0.0 // indirect
@@ -104,9 +102,6 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
-
-// Not served anywhere.
-replace capacityv2.internal/test-integration/history => ../test-integration/history
 
 // csi-test requires these. The tree has earlier ones, which are required above: with them, tests take what is compiled for
 // the tree, and run what the components run.

@@ -179,7 +179,7 @@ func linkStock(ws workspace.Workspace) run.Task {
 
 // testCluster runs tests of test-e2e on a cluster. They alone get what [local.Status.Env] is: the go command may need the proxy.
 func testCluster(ctx context.Context, ws workspace.Workspace, st local.Status, env []string, log, out io.Writer, args ...string) error {
-	env = append(env, ws.Path(), "HISTORIES="+ws.Logs(), "COMPONENTS="+st.Components, "CLUSTER_GROUP="+st.Group)
+	env = append(env, ws.Path(), "COMPONENTS="+st.Components, "CLUSTER_GROUP="+st.Group)
 	args = append([]string{"-count=1", "-exec", "env '" + strings.Join(st.Env(), "' '") + "'"}, args...)
 	return toolchain.Test(ctx, ws.EndToEnd(), env, log, out, args...)
 }

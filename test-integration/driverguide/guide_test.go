@@ -67,7 +67,7 @@ func startDriver(tCtx ktesting.TContext, env ...string) (socket string, driver *
 	tCtx.ExpectNoError(err, "folder for sockets")
 	tCtx.Cleanup(func() { os.RemoveAll(dir) })
 	socket = filepath.Join(dir, "csi.sock")
-	program := clustertest.Program(tCtx, "DRIVER_GUIDE", "my-driver-race")
+	program := clustertest.Program(tCtx, "DRIVER_GUIDE", "my-driver")
 	return socket, clustertest.StartProcess(tCtx, program, append(env, "GORACE=halt_on_error=1"), socket, filepath.Join(dir, "registration.sock"))
 }
 
