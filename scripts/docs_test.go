@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"capacityv2.internal/scripts/check/suites"
+	"capacityv2.internal/scripts/check/failswithout"
 	"capacityv2.internal/scripts/ground/toolchain"
 )
 
@@ -95,14 +95,14 @@ func TestComplaints(t *testing.T) {
 	}
 	known := map[string]bool{}
 	for _, folder := range []string{"../test-e2e", "../test-integration"} {
-		list, err := suites.ReadList(folder)
+		list, err := failswithout.ReadList(folder)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range list.Suites {
 			for _, g := range s.Groups {
 				for _, test := range g.Tests {
-					known[test] = g.GateOff == suites.Fails && g.Stock == suites.Fails
+					known[test] = g.GateOff == failswithout.Fails && g.Stock == failswithout.Fails
 					if strings.HasPrefix(test, "CSIStorageCapacity complaints ") && !strings.Contains(string(page), "`"+test+"`") {
 						t.Errorf("%s/fails-without.yaml has %q, which is not in the page", folder, test)
 					}

@@ -138,9 +138,7 @@ func buildDriver(ws workspace.Workspace) run.Task {
 		if err := build.Provisioner(ws).Do(ctx, s); err != nil {
 			return err
 		}
-		// With what tests read of what the driver did.
-		flags := []string{"-tags", toolchain.Tags + ",record", "-ldflags", toolchain.Strip}
-		return toolchain.Compile(ctx, ws.EndToEnd(), filepath.Join(ws.Components(), driverProgram), nil, s.Log, flags, "./driver/cmd/"+driverProgram)
+		return toolchain.Build(ctx, ws.EndToEnd(), ws.Components(), s.Log, "./driver/cmd/"+driverProgram)
 	}}
 }
 

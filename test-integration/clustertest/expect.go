@@ -127,6 +127,18 @@ func (c *Cluster) Stays(check func(ctx context.Context) error) {
 	}
 }
 
+// ExpectNodeAfter waits until the pod has a node, which it may have only when a reservation that was made after begin is over.
+// On a busy machine, that may be before the pod is tried, so nobody has to see that it waits.
+func (c *Cluster) ExpectNodeAfter(begin time.Time, pod, node string) {
+	c.Helper()
+	c.ExpectNode(pod, node)
+	// A reservation begins when its volume was created, which is known to the second.
+	least := time.Duration(c.options.ReservationTimeout-1) * time.Second
+	if took := time.Since(begin); took < least {
+		c.Errorf("pod %s had its node after %v, want it after %v or later", pod, took, least)
+	}
+}
+
 // ExpectNoRoom waits until the scheduler has rejected the pod because this number
 // of nodes have no room for its volumes. Then nothing may happen to the pod, and
 // nobody may have asked for a volume.

@@ -23,14 +23,15 @@ import (
 )
 
 const (
-	leaseName     = "kube-scheduler"
-	leaseDuration = 5 * time.Second
-	leaseRenewal  = 4 * time.Second
+	leaseName = "kube-scheduler"
+	// On a busy machine, a renewal takes its time.
+	leaseDuration = 10 * time.Second
+	leaseRenewal  = 9 * time.Second
 	leaseRetry    = 500 * time.Millisecond
 )
 
-// process is a scheduler with its own way to the API server.
-type process struct {
+// runningScheduler is one with its own way to the API server.
+type runningScheduler struct {
 	// identity is its name in the lease, if it has to have one.
 	identity  string
 	link      *link
@@ -84,7 +85,7 @@ func (c *Cluster) TakeOver() {
 }
 
 // waitForLease waits until a scheduler has the lease.
-func (c *Cluster) waitForLease(p *process) {
+func (c *Cluster) waitForLease(p *runningScheduler) {
 	c.Helper()
 	c.Eventually(func(ctx context.Context) error {
 		lease, err := c.Client().CoordinationV1().Leases(c.Namespace).Get(ctx, leaseName, metav1.GetOptions{})
@@ -99,7 +100,7 @@ func (c *Cluster) waitForLease(p *process) {
 }
 
 // waitForEnd waits until a scheduler has ended.
-func (c *Cluster) waitForEnd(p *process) {
+func (c *Cluster) waitForEnd(p *runningScheduler) {
 	c.Helper()
 	c.Eventually(func(context.Context) error {
 		select {
@@ -139,11 +140,11 @@ func (c *Cluster) eachLink(do func(*link)) {
 	}
 }
 
-func (c *Cluster) start() *process {
+func (c *Cluster) start() *runningScheduler {
 	c.Helper()
-	link, restConfig := newLink(c.RESTConfig())
+	link, restConfig := c.newLink(c.RESTConfig())
 	tCtx := c.WithCancel().WithRESTConfig(restConfig)
-	p := &process{link: link, done: make(chan struct{})}
+	p := &runningScheduler{link: link, done: make(chan struct{})}
 	p.stop = func() { tCtx.Cancel("scheduler is stopped") }
 
 	config, client := c.schedulerConfig(), tCtx.Client()
@@ -180,7 +181,7 @@ func (c *Cluster) start() *process {
 
 // elected returns run for as long as the process has the lease. If it loses it, it
 // ends, as kube-scheduler does.
-func (c *Cluster) elected(p *process, client coordinationv1.LeasesGetter, run func(context.Context)) func(context.Context) {
+func (c *Cluster) elected(p *runningScheduler, client coordinationv1.LeasesGetter, run func(context.Context)) func(context.Context) {
 	c.Helper()
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{

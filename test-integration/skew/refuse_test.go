@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/kubernetes/test/utils/ktesting"
 
-	"capacityv2.internal/test-integration/apiservertest"
+	"capacityv2.internal/test-integration/clustertest"
 )
 
 const gateFlag = "--feature-gates=" + gate + "=true"
@@ -57,7 +57,7 @@ func refusals(config string) []refusal {
 // argument or its flag, and says why. One that starts without it would be worse.
 func TestRefusals(t *testing.T) {
 	tCtx := ktesting.Init(t)
-	for _, r := range refusals(apiservertest.WriteSchedulerConfig(tCtx, withReservation)) {
+	for _, r := range refusals(clustertest.WriteSchedulerConfig(tCtx, withReservation)) {
 		if !*allFlag && !r.isOften() {
 			continue
 		}
