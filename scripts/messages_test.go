@@ -19,6 +19,7 @@ var (
 var upstreams = []string{
 	"didn't find available persistent volumes to bind", `running PreBind plugin "VolumeBinding":`, "provisioning failed for PVC",
 	"Waiting for detach for volume", "unrecognized feature gate: CSIStorageCapacityV2",
+	"[upgrade/addon] Skipping the addon/kube-proxy phase. The addon is disabled.",
 }
 
 // unknownMessages returns the parts of messages that prose quotes, and that the sources do not have. What has fewer than four
