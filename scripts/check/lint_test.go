@@ -1,6 +1,7 @@
 package check
 
 import (
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,6 +23,17 @@ func TestAllCode(t *testing.T) {
 	for _, file := range files {
 		if !slices.ContainsFunc(allCode, func(code goCode) bool { return strings.HasPrefix(file, code.folder+"/") }) {
 			t.Errorf("%s is not vetted", file)
+		}
+	}
+	// A pattern such as ./... leaves out the modules below a folder.
+	modules, err := ourFiles(t.Context(), workspace.Workspace{Root: root}, "go.mod", "*/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range modules {
+		folder := path.Dir(file)
+		if path.Dir(folder) != "scripts/pins" && !slices.ContainsFunc(allCode, func(code goCode) bool { return folder == code.folder }) {
+			t.Errorf("%s is not vetted", folder)
 		}
 	}
 }

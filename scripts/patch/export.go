@@ -47,6 +47,7 @@ func prepare(ctx context.Context, ws workspace.Workspace, p workspace.Project, s
 	if err != nil {
 		return prepared{}, err
 	}
+	s.Sayf("%s: %s", p.Title, p.Tree())
 	e, err := series.Prepare(ctx, p.Repo(s.Log), p.Series(), o.Version, rules(p), s)
 	return prepared{p, e}, err
 }

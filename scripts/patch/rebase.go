@@ -77,7 +77,7 @@ func rebase(ctx context.Context, ws workspace.Workspace, project, version string
 			return series.Rebase(ctx, gitrepo.Open(dir, s.Log), p.Series(), rebaseCommand(p, version), s)
 		}},
 		run.Task{Name: "take the base over", Do: func(ctx context.Context, s *run.Step) error {
-			return adopt(ctx, ws, p, o, before, dir, s)
+			return takeOver(ctx, ws, p, o, before, dir, s)
 		}})...)
 }
 
@@ -96,7 +96,7 @@ func takenNames(ws workspace.Workspace, p workspace.Project, dir string) run.Tas
 		if err != nil {
 			return err
 		}
-		taken, err := series.Taken(ctx, gitrepo.Open(dir, s.Log), append(list.Ours(), p.Names...), p.NamesIn)
+		taken, err := series.TakenNames(ctx, gitrepo.Open(dir, s.Log), append(list.Ours(), p.Names...), p.NamesIn)
 		if err != nil {
 			return err
 		}
@@ -194,9 +194,9 @@ func rebaseTree(ws workspace.Workspace, p workspace.Project, o base.Options, dir
 	}}
 }
 
-// adopt makes the rebased tree the one in use, and writes what belongs to it in the place of the modules that were
+// takeOver makes the rebased tree the one in use, and writes what belongs to it in the place of the modules that were
 // pinned before.
-func adopt(ctx context.Context, ws workspace.Workspace, p workspace.Project, o base.Options, before []module.Version, dir string, s *run.Step) error {
+func takeOver(ctx context.Context, ws workspace.Workspace, p workspace.Project, o base.Options, before []module.Version, dir string, s *run.Step) error {
 	if err := base.Repin(ctx, o, s.Log); err != nil {
 		return err
 	}
@@ -212,23 +212,23 @@ func adopt(ctx context.Context, ws workspace.Workspace, p workspace.Project, o b
 	}
 	if p.Staging {
 		// Releases are counted from 1 on each base.
-		if err := errors.Join(os.WriteFile(ws.Revision(), []byte("1\n"), 0o644), base.FollowUses(ws.Root, p.Tree())); err != nil {
+		if err := errors.Join(os.WriteFile(ws.Revision(), []byte("1\n"), 0o644), base.UpdateGoWork(ws.Root, p.Tree())); err != nil {
 			return err
 		}
 	}
-	return follow(ctx, ws, p, before, s)
+	return updateOurModules(ctx, ws, p, before, s)
 }
 
-// follow moves the Go modules of ours to the modules of a new base, and names the files
+// updateOurModules moves the Go modules of ours to the modules of a new base, and names the files
 // that have to be edited by hand.
-func follow(ctx context.Context, ws workspace.Workspace, p workspace.Project, before []module.Version, s *run.Step) error {
+func updateOurModules(ctx context.Context, ws workspace.Workspace, p workspace.Project, before []module.Version, s *run.Step) error {
 	root := gitrepo.Open(ws.Root, s.Log)
 	ours, err := root.Lines(ctx, "ls-files", "--", "*/go.mod", ":!scripts")
 	if err != nil {
 		return err
 	}
 	for _, goMod := range ours {
-		if err := base.Follow(filepath.Join(ws.Root, filepath.Dir(goMod)), p.Pin(), before); err != nil {
+		if err := base.UpdateGoMod(filepath.Join(ws.Root, filepath.Dir(goMod)), p.Pin(), before); err != nil {
 			return err
 		}
 	}

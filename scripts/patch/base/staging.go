@@ -75,10 +75,10 @@ func modulesOf(ctx context.Context, o Options, log io.Writer) (m modules, err er
 	}
 	// The pin says which modules its own version has: the tree must not depend on what is
 	// served today.
-	settled := isPinned(o.Module, o.Version)
+	atPinnedVersion := isPinned(o.Module, o.Version)
 	var queries []string
 	for _, n := range names {
-		if !settled || isPinned(n, version) {
+		if !atPinnedVersion || isPinned(n, version) {
 			queries = append(queries, n+"@"+version)
 		}
 	}
@@ -86,7 +86,7 @@ func modulesOf(ctx context.Context, o Options, log io.Writer) (m modules, err er
 	if err != nil {
 		return m, err
 	}
-	if settled && len(failed) > 0 {
+	if atPinnedVersion && len(failed) > 0 {
 		return m, cannotFetch(failed[0], "")
 	}
 	m.staging = staging
@@ -176,11 +176,7 @@ func StagingVersion(kubernetes string) (string, error) {
 // stagingModules reads the names of the staging modules from the main tree's
 // go.work.
 func stagingModules(dir string) ([]string, error) {
-	b, err := os.ReadFile(filepath.Join(dir, "go.work"))
-	if err != nil {
-		return nil, err
-	}
-	f, err := modfile.ParseWork("go.work", b, nil)
+	f, err := readWork(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func withExamples() map[string]map[string]string {
 // unpin takes the modules out of the pin, which then is for no version.
 func unpin(t *testing.T, pin string) {
 	t.Helper()
-	put(t, filepath.Join(pin, "go.mod"), "module pin\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes v1.36.0\n")
+	writeFile(t, filepath.Join(pin, "go.mod"), "module pin\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes v1.36.0\n")
 }
 
 func TestEnsureWithoutExamples(t *testing.T) {
@@ -100,7 +100,7 @@ func TestEnsureWithoutANeededModule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		put(t, filepath.Join(pin, "go.mod"), string(b)+example)
+		writeFile(t, filepath.Join(pin, "go.mod"), string(b)+example)
 		if err := ensure(t, filepath.Join(t.TempDir(), "tree"), options(pin, "")); !run.IsRefusal(err) || !strings.Contains(err.Error(), "cannot fetch k8s.io/example@v0.37.2") {
 			t.Errorf("got %v, want a refusal: today's proxy must not change the tree", err)
 		}

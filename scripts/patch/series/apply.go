@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -114,8 +115,14 @@ func (f stored) applyToBase(ctx context.Context, repo gitrepo.Repo, dir, then st
 	if err := setMade(ctx, repo, base.Ref, f.folder); err != nil {
 		return err
 	}
-	if err := am(ctx, repo, dir, f.patches, then); err != nil {
+	if stopped, err := am(ctx, repo, dir, f.patches); err != nil {
 		return err
+	} else if stopped != "" {
+		return run.Refuse(run.Refusal{
+			Found:    stopped,
+			Expected: "a merge by hand: git am waits in " + repo.Dir,
+			Run:      "git -C " + repo.Dir + " status; edit, git add, git am --continue there (or --skip, or --abort); then " + then,
+		})
 	}
 	return setMade(ctx, repo, "HEAD", f.folder)
 }
@@ -129,38 +136,32 @@ func toBase(ctx context.Context, repo gitrepo.Repo) error {
 // are content. What does not apply is merged: that the result is the one that was exported, its name says.
 var amCommand = []string{"am", "--quiet", "--3way", "--keep-cr", "--committer-date-is-author-date", "--no-gpg-sign"}
 
-// am commits the patches on HEAD. It writes no refs, which all work trees share. After an interrupt, the tree is at the base.
-func am(ctx context.Context, repo gitrepo.Repo, dir string, patches []Patch, then string) error {
-	args := append([]string(nil), amCommand...)
+// am commits the patches on HEAD. It writes no refs, which all work trees share. Where one does not apply, git am stops, and
+// it says why. After an interrupt, the tree is at the base.
+func am(ctx context.Context, repo gitrepo.Repo, dir string, patches []Patch) (stopped string, err error) {
+	args := slices.Clone(amCommand)
 	for _, p := range patches {
 		args = append(args, filepath.Join(dir, p.Name))
 	}
 	cause := repo.Git(ctx, args...)
 	if cause == nil || !repo.Applying() {
-		return cause
+		return "", cause
 	}
 	interrupted := ctx.Err() != nil
 	ctx = context.WithoutCancel(ctx)
 	if interrupted {
-		return errors.Join(cause, repo.Git(ctx, "am", "--abort"), toBase(ctx, repo))
+		return "", errors.Join(cause, repo.Git(ctx, "am", "--abort"), toBase(ctx, repo))
 	}
 	p, err := waitingPatch(ctx, repo, patches)
 	if err != nil {
-		return err
+		return "", err
 	}
 	found, err := conflict(ctx, repo, filepath.Join(dir, p.Name))
 	if err != nil {
-		return err
+		return "", err
 	}
 	applied, err := repo.Output(ctx, "rev-list", "--count", base.Ref+"..HEAD")
-	if err != nil {
-		return err
-	}
-	return run.Refuse(run.Refusal{
-		Found:    fmt.Sprintf("patch %s does not apply (%s before it do): %s", p.Name, applied, found),
-		Expected: "a merge by hand: git am waits in " + repo.Dir,
-		Run:      "git -C " + repo.Dir + " status; edit, git add, git am --continue there (or --skip, or --abort); then " + then,
-	})
+	return fmt.Sprintf("patch %s does not apply (%s before it do): %s", p.Name, applied, found), err
 }
 
 // waitingPatch returns the one that git am has stopped at.

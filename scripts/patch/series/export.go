@@ -215,9 +215,9 @@ func (e Export) writeFiles(dir string) ([]string, error) {
 	return changed, nil
 }
 
-// RoundTrip applies the series in dir to the base of the tree once more, in a work tree at again, so that a tree that
+// RoundTrip applies the series in dir to the base of the tree once more, in a work tree at at, so that a tree that
 // somebody kept proves nothing, and compares its export with the files.
-func RoundTrip(ctx context.Context, tree gitrepo.Repo, dir, again string, s *run.Step) error {
+func RoundTrip(ctx context.Context, tree gitrepo.Repo, dir, at string, s *run.Step) error {
 	patches, err := Read(dir)
 	if err != nil {
 		return err
@@ -234,11 +234,11 @@ func RoundTrip(ctx context.Context, tree gitrepo.Repo, dir, again string, s *run
 		s.Sayf("the tree comes from a checkout: only the touched files are compared")
 		return CheckLock(ctx, tree, lock, patches)
 	}
-	_, changed, err := applyElsewhere(ctx, tree, again, lock.Base, patches, func(tmp string) error { return os.CopyFS(tmp, os.DirFS(dir)) })
+	_, changed, err := applyElsewhere(ctx, tree, at, lock.Base, patches, func(tmp string) error { return os.CopyFS(tmp, os.DirFS(dir)) })
 	if err != nil {
 		return err
 	}
-	if err := CheckLock(ctx, gitrepo.Open(again, tree.Log), lock, patches); err != nil {
+	if err := CheckLock(ctx, gitrepo.Open(at, tree.Log), lock, patches); err != nil {
 		return err
 	}
 	if len(changed) > 0 {
@@ -263,11 +263,8 @@ func applyElsewhere(ctx context.Context, tree gitrepo.Repo, at, version string, 
 	if err := fill(tmp); err != nil {
 		return e, nil, err
 	}
-	work := gitrepo.Open(at, tree.Log)
-	if err := base.AddWorktree(ctx, tree, work.Dir, base.Ref); err != nil {
-		return e, nil, err
-	}
-	if err := am(ctx, work, tmp, patches, "the same command again"); err != nil {
+	work, err := amElsewhere(ctx, tree, at, tmp, patches)
+	if err != nil {
 		return e, nil, err
 	}
 	if e, err = format(ctx, work, version); err != nil {
@@ -275,6 +272,19 @@ func applyElsewhere(ctx context.Context, tree gitrepo.Repo, at, version string, 
 	}
 	changed, err = e.writeFiles(tmp)
 	return e, changed, err
+}
+
+// amElsewhere puts patches on the base of the tree, in a work tree at another place.
+func amElsewhere(ctx context.Context, tree gitrepo.Repo, at, dir string, patches []Patch) (gitrepo.Repo, error) {
+	work := gitrepo.Open(at, tree.Log)
+	if err := base.AddWorktree(ctx, tree, work.Dir, base.Ref); err != nil {
+		return work, err
+	}
+	stopped, err := am(ctx, work, dir, patches)
+	if stopped != "" {
+		err = run.Refuse(run.Refusal{Found: stopped, Expected: "patch files that apply to the base of " + tree.Dir, Run: "git log -- " + dir})
+	}
+	return work, err
 }
 
 // canonical replaces the commits on the base with those that applying the patches makes: the lock records the names that

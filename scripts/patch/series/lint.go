@@ -217,8 +217,8 @@ func lintFile(f *gitdiff.File, class string, rules Rules, bad func(expected, for
 		n := frag.NewPosition
 		for _, line := range frag.Lines {
 			if line.Op == gitdiff.OpAdd {
-				if why := whitespace(line.Line, path); why != "" {
-					bad("no whitespace errors", "%s:%d has %s", path, n, why)
+				if fault := whitespaceFault(line.Line, path); fault != "" {
+					bad("no whitespace errors", "%s:%d has %s", path, n, fault)
 				}
 			}
 			if line.Op != gitdiff.OpDelete {
@@ -228,8 +228,8 @@ func lintFile(f *gitdiff.File, class string, rules Rules, bad func(expected, for
 	}
 }
 
-// whitespace returns the error of an added line, or "".
-func whitespace(line, path string) string {
+// whitespaceFault returns the error of an added line, or "".
+func whitespaceFault(line, path string) string {
 	line = strings.TrimSuffix(line, "\n")
 	switch {
 	case strings.HasSuffix(line, "\r"):

@@ -1,12 +1,13 @@
 package series
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 
@@ -82,14 +83,22 @@ func (l Lock) checkBase(ctx context.Context, repo gitrepo.Repo) error {
 }
 
 // CheckLock compares the applied tree in repo with the lock. A base from a checkout has other commits: there, it compares
-// the files that the patches touch with the blobs that they name.
+// the patches that they are with the files, which name each blob.
 func CheckLock(ctx context.Context, repo gitrepo.Repo, l Lock, patches []Patch) error {
 	origin, err := base.OriginOf(ctx, repo)
 	if err != nil {
 		return err
 	}
 	if origin.Checkout {
-		return checkBlobs(ctx, repo, patches)
+		e, err := format(ctx, repo, l.Base)
+		if err == nil && !slices.EqualFunc(e.Patches, patches, func(a, b Patch) bool { return bytes.Equal(a.Bytes, b.Bytes) }) {
+			err = run.Refuse(run.Refusal{
+				Found:    "on the checkout in " + repo.Dir + ", the patch files give others",
+				Expected: "the same",
+				Run:      "make clean, then make apply without KUBERNETES_SRC",
+			})
+		}
+		return err
 	}
 	got, err := newLock(ctx, repo, l.Base)
 	if err == nil && !reflect.DeepEqual(got, l) {
@@ -100,37 +109,4 @@ func CheckLock(ctx context.Context, repo gitrepo.Repo, l Lock, patches []Patch) 
 		})
 	}
 	return err
-}
-
-// checkBlobs wants each file that the patches touch to be what the last of them names.
-func checkBlobs(ctx context.Context, repo gitrepo.Repo, patches []Patch) error {
-	want := map[string]string{}
-	for _, p := range patches {
-		for _, f := range p.Files {
-			if f.IsDelete {
-				delete(want, f.OldName)
-			} else if f.NewOIDPrefix != "" {
-				want[f.NewName] = f.NewOIDPrefix
-			}
-		}
-	}
-	lines, err := repo.Lines(ctx, append([]string{"ls-tree", "-r", "--full-tree", "--format=%(objectname) %(path)", "HEAD", "--"}, Paths(patches)...)...)
-	if err != nil {
-		return err
-	}
-	got := map[string]string{}
-	for _, line := range lines {
-		blob, path, _ := strings.Cut(line, " ")
-		got[path] = blob
-	}
-	for _, path := range Paths(patches) {
-		if got[path] != want[path] {
-			return run.Refuse(run.Refusal{
-				Found:    "with the patches, " + path + " is the blob " + got[path],
-				Expected: want[path] + ", which the last patch of that file names",
-				Run:      "make clean, then make apply without KUBERNETES_SRC",
-			})
-		}
-	}
-	return nil
 }

@@ -146,3 +146,17 @@ func TestApplyWithoutBlobs(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestApplyToCheckout has a base with more files, and so other commits than those of the lock.
+func TestApplyToCheckout(t *testing.T) {
+	_, dir := exported(t)
+	tree := newTree(t, map[string]string{"pkg/a/a.go": numbered("one"), "pkg/b/b.go": "package b\n", "vendor/modules.txt": "x\n"})
+	git(t, tree, "config", "--local", "capacityv2.base", version+" from a checkout")
+	if err := apply(t, tree, dir); err != nil {
+		t.Error(err)
+	}
+	damage(t, dir, first0, "1 file changed", "1  file changed") // what git am does not read
+	wantRefusal(t, apply(t, tree, dir), "on the checkout in "+tree.Dir, "without KUBERNETES_SRC")
+	_, err := export(t, tree, dir)
+	wantRefusal(t, err, "the tree holds "+version+" from a checkout")
+}

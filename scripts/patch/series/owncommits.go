@@ -36,12 +36,10 @@ func RebaseOwn(ctx context.Context, repo gitrepo.Repo, dir string, s *run.Step) 
 	if err != nil {
 		return err
 	}
-	work := gitrepo.Open(repo.Dir+"-export", repo.Log)
-	defer removeWorktree(ctx, repo, work.Dir)
-	if err := base.AddWorktree(ctx, repo, work.Dir, base.Ref); err != nil {
-		return err
-	}
-	if err := am(ctx, work, dir, patches, "make apply REBASE=1 again"); err != nil {
+	at := repo.Dir + "-export"
+	defer removeWorktree(ctx, repo, at)
+	work, err := amElsewhere(ctx, repo, at, dir, patches)
+	if err != nil {
 		return err
 	}
 	exported, err := work.Rev(ctx, "HEAD")
@@ -163,14 +161,14 @@ func mergeSeries(before, own, files []change) (result []merged) {
 		order = slices.Insert(order, at, subject)
 	}
 	for _, subject := range order {
-		was, mine, theirs := find(before, subject), find(own, subject), find(files, subject)
+		was, ours, pulled := find(before, subject), find(own, subject), find(files, subject)
 		switch {
-		case mine == nil && (was == nil || !theirs.same(*was)), mine != nil && theirs != nil && (mine.same(*theirs) || was != nil && mine.same(*was)):
-			result = append(result, merged{change: *theirs})
-		case theirs == nil && (was == nil || !mine.same(*was)), mine != nil && theirs != nil && was != nil && theirs.same(*was):
-			result = append(result, merged{change: *mine})
-		case mine != nil && theirs != nil:
-			result = append(result, merged{*theirs, was, mine})
+		case ours == nil && (was == nil || !pulled.same(*was)), ours != nil && pulled != nil && (ours.same(*pulled) || was != nil && ours.same(*was)):
+			result = append(result, merged{change: *pulled})
+		case pulled == nil && (was == nil || !ours.same(*was)), ours != nil && pulled != nil && was != nil && pulled.same(*was):
+			result = append(result, merged{change: *ours})
+		case ours != nil && pulled != nil:
+			result = append(result, merged{*pulled, was, ours})
 		}
 	}
 	return result
@@ -181,7 +179,8 @@ func mergeSeries(before, own, files []change) (result []merged) {
 func rebaseList(ctx context.Context, repo gitrepo.Repo, series []merged) (string, error) {
 	var list strings.Builder
 	for _, m := range series {
-		fmt.Fprintf(&list, "pick %s\n", m.commit)
+		subject, _, _ := strings.Cut(m.message, "\n")
+		fmt.Fprintf(&list, "pick %s %s\n", m.commit, subject)
 		if m.to == nil {
 			continue
 		}
@@ -195,7 +194,7 @@ func rebaseList(ctx context.Context, repo gitrepo.Repo, series []merged) (string
 				verb = "fixup -C"
 			}
 		}
-		fmt.Fprintf(&list, "%s %s\n", verb, fixup)
+		fmt.Fprintf(&list, "%s %s your version\n", verb, fixup)
 	}
 	return list.String(), nil
 }

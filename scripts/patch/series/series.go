@@ -118,9 +118,9 @@ func Read(dir string) ([]Patch, error) {
 
 // Parse parses one patch file in git's mail format.
 func Parse(name string, b []byte) (Patch, error) {
-	malformed := func(why string) error {
+	malformed := func(reason string) error {
 		return run.Refuse(run.Refusal{
-			Found:    "malformed patch " + name + ": " + why,
+			Found:    "malformed patch " + name + ": " + reason,
 			Expected: "the output of git format-patch",
 			Run:      "git checkout -- patches; or, if the tree exports it, git rebase -i there to mend the commit",
 		})

@@ -10,9 +10,9 @@ import (
 	"capacityv2.internal/scripts/patch/base"
 )
 
-// Taken lists the names that a base has, in the files that match patterns, without
+// TakenNames lists the names that a base has, in the files that match patterns, without
 // the series: upstream took them, so the series has to change before it moves.
-func Taken(ctx context.Context, repo gitrepo.Repo, names, patterns []string) ([]string, error) {
+func TakenNames(ctx context.Context, repo gitrepo.Repo, names, patterns []string) ([]string, error) {
 	grep := func(text []string, in ...string) ([]string, error) {
 		found, err := repo.Lines(ctx, slices.Concat([]string{"grep", "--files-with-matches"}, text, []string{base.Ref, "--"}, in)...)
 		if run.ExitCode(err) == 1 {

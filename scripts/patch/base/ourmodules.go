@@ -15,9 +15,9 @@ import (
 	"capacityv2.internal/scripts/ground/workspace"
 )
 
-// Follow makes the go.mod in dir, and the go.sum beside it, name the versions that pin has
+// UpdateGoMod makes the go.mod in dir, and the go.sum beside it, name the versions that pin has
 // of the modules that were before.
-func Follow(dir, pin string, before []module.Version) error {
+func UpdateGoMod(dir, pin string, before []module.Version) error {
 	pinned, err := Pinned(pin)
 	if err != nil {
 		return err
@@ -31,13 +31,13 @@ func Follow(dir, pin string, before []module.Version) error {
 			}
 		}
 	}
-	if err := followGoMod(filepath.Join(dir, "go.mod"), after); err != nil {
+	if err := updateRequirements(filepath.Join(dir, "go.mod"), after); err != nil {
 		return err
 	}
-	return followGoSum(filepath.Join(dir, "go.sum"), filepath.Join(pin, "go.sum"), after)
+	return updateSums(filepath.Join(dir, "go.sum"), filepath.Join(pin, "go.sum"), after)
 }
 
-func followGoMod(path string, after map[module.Version]string) error {
+func updateRequirements(path string, after map[module.Version]string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -70,8 +70,8 @@ func followGoMod(path string, after map[module.Version]string) error {
 	return err
 }
 
-// followGoSum takes the sums of new versions from the file sums.
-func followGoSum(path, sums string, after map[module.Version]string) error {
+// updateSums takes the sums of new versions from the file sums.
+func updateSums(path, sums string, after map[module.Version]string) error {
 	old, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -103,10 +103,14 @@ func followGoSum(path, sums string, after map[module.Version]string) error {
 	return err
 }
 
-// FollowUses makes the go.work of the repository at root use the staging modules of the
-// tree, which is below it, and no others of that.
-func FollowUses(root, tree string) error {
+// UpdateGoWork makes the go.work of the repository at root use the staging modules of the
+// tree, which is below it, and no others of that, and the language that the tree has.
+func UpdateGoWork(root, tree string) error {
 	names, err := stagingModules(tree)
+	if err != nil {
+		return err
+	}
+	of, err := readWork(tree)
 	if err != nil {
 		return err
 	}
@@ -116,6 +120,12 @@ func FollowUses(root, tree string) error {
 	}
 	prefix := "./" + filepath.ToSlash(rel) + strings.TrimPrefix(stagingPrefix, ".")
 	return editWork(root, func(f *modfile.WorkFile) (err error) {
+		if of.Go != nil {
+			err = f.AddGoStmt(of.Go.Version)
+		}
+		for _, g := range of.Godebug {
+			err = errors.Join(err, f.AddGodebug(g.Key, g.Value))
+		}
 		for _, u := range f.Use {
 			if n, ok := strings.CutPrefix(u.Path, prefix); ok && !slices.Contains(names, n) {
 				err = errors.Join(err, f.DropUse(u.Path))
@@ -130,12 +140,7 @@ func FollowUses(root, tree string) error {
 
 // editWork changes the go.work of a folder.
 func editWork(dir string, edit func(*modfile.WorkFile) error) error {
-	path := filepath.Join(dir, workspace.GoWork)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	f, err := modfile.ParseWork(path, b, nil)
+	f, err := readWork(dir)
 	if err != nil {
 		return err
 	}
@@ -143,6 +148,16 @@ func editWork(dir string, edit func(*modfile.WorkFile) error) error {
 		return err
 	}
 	f.Cleanup()
-	_, err = files.Update(path, modfile.Format(f.Syntax))
+	_, err = files.Update(filepath.Join(dir, workspace.GoWork), modfile.Format(f.Syntax))
 	return err
+}
+
+// readWork reads the go.work of a folder.
+func readWork(dir string) (*modfile.WorkFile, error) {
+	path := filepath.Join(dir, workspace.GoWork)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return modfile.ParseWork(path, b, nil)
 }

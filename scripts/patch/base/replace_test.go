@@ -18,8 +18,8 @@ func TestRepin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, filepath.Join(pin, "go.mod"), "// What this is.\nmodule pin\n\ngo 1.26.0\n\nrequire (\n\tk8s.io/gone v0.36.0\n\tk8s.io/kubernetes v1.36.0\n)\n")
-	put(t, filepath.Join(pin, "go.sum"), "")
+	writeFile(t, filepath.Join(pin, "go.mod"), "// What this is.\nmodule pin\n\ngo 1.26.0\n\nrequire (\n\tk8s.io/gone v0.36.0\n\tk8s.io/kubernetes v1.36.0\n)\n")
+	writeFile(t, filepath.Join(pin, "go.sum"), "")
 	if err := Repin(t.Context(), Options{Title: "Kubernetes", Module: "k8s.io/kubernetes", Pin: pin, Version: "v1.37.2", Staging: true}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +64,8 @@ func TestReplace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, filepath.Join(other, ".git", "objects", "info", "alternates"), filepath.Join(tree, ".git", "objects")+"\n")
-	put(t, filepath.Join(other, "new.txt"), "x\n")
+	writeFile(t, filepath.Join(other, ".git", "objects", "info", "alternates"), filepath.Join(tree, ".git", "objects")+"\n")
+	writeFile(t, filepath.Join(other, "new.txt"), "x\n")
 	if err := Replace(t.Context(), other, tree, nil); err != nil {
 		t.Fatal(err)
 	}

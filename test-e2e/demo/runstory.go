@@ -36,8 +36,8 @@ type result struct {
 	Said string
 }
 
-// tell runs a story in a cluster with empty pools, and fills its row of the table.
-func tell(ctx context.Context, o options, s story, side string, p measure.Provisioner, t *table) (r result, err error) {
+// runStory runs a story in a cluster with empty pools, and fills its row of the table.
+func runStory(ctx context.Context, o options, s story, side string, p measure.Provisioner, t *table) (r result, err error) {
 	r = result{Story: s.Number, Side: side, Title: s.Name, Wanted: s.Wanted}
 	c, err := measure.Connect(ctx, o.kubeconfig)
 	if err != nil {

@@ -16,11 +16,11 @@ func wantFile(t *testing.T, path, want string) {
 	}
 }
 
-func TestFollow(t *testing.T) {
+func TestUpdateGoMod(t *testing.T) {
 	pin, dir := t.TempDir(), t.TempDir()
-	put(t, filepath.Join(pin, "go.mod"), "module pin\n\ngo 1.26.0\n\nrequire (\n\tk8s.io/kubernetes v1.37.2\n\tk8s.io/api v0.37.2\n)\n")
-	put(t, filepath.Join(pin, "go.sum"), "k8s.io/api v0.37.2 h1:new\nk8s.io/api v0.37.2/go.mod h1:newmod\n")
-	put(t, filepath.Join(dir, "go.mod"), `module ours
+	writeFile(t, filepath.Join(pin, "go.mod"), "module pin\n\ngo 1.26.0\n\nrequire (\n\tk8s.io/kubernetes v1.37.2\n\tk8s.io/api v0.37.2\n)\n")
+	writeFile(t, filepath.Join(pin, "go.sum"), "k8s.io/api v0.37.2 h1:new\nk8s.io/api v0.37.2/go.mod h1:newmod\n")
+	writeFile(t, filepath.Join(dir, "go.mod"), `module ours
 
 go 1.26.0
 
@@ -35,7 +35,7 @@ replace (
 	k8s.io/gone v0.0.0 => k8s.io/gone v0.37.1
 )
 `)
-	put(t, filepath.Join(dir, "go.sum"), `k8s.io/api v0.36.0 h1:older
+	writeFile(t, filepath.Join(dir, "go.sum"), `k8s.io/api v0.36.0 h1:older
 k8s.io/api v0.37.1 h1:old
 k8s.io/api v0.37.1/go.mod h1:oldmod
 k8s.io/gone v0.37.1 h1:gone
@@ -44,7 +44,7 @@ k8s.io/other v0.37.1 h1:other
 	before := []module.Version{
 		{Path: "k8s.io/kubernetes", Version: "v1.37.1"}, {Path: "k8s.io/api", Version: "v0.37.1"}, {Path: "k8s.io/gone", Version: "v0.37.1"},
 	}
-	if err := Follow(dir, pin, before); err != nil {
+	if err := UpdateGoMod(dir, pin, before); err != nil {
 		t.Fatal(err)
 	}
 	wantFile(t, filepath.Join(dir, "go.mod"), `module ours
@@ -66,10 +66,12 @@ k8s.io/other v0.37.1 h1:other
 `)
 }
 
-func TestFollowUses(t *testing.T) {
+func TestUpdateGoWork(t *testing.T) {
 	root := t.TempDir()
-	put(t, filepath.Join(root, "go.work"), `// Ours.
+	writeFile(t, filepath.Join(root, "go.work"), `// Ours.
 go 1.26.0
+
+godebug default=go1.26
 
 use (
 	./test
@@ -78,12 +80,14 @@ use (
 	./trees/base/staging/src/k8s.io/gone
 )
 `)
-	put(t, filepath.Join(root, "trees", "base", "go.work"), "go 1.26.0\n\nuse (\n\t.\n\t./staging/src/k8s.io/api\n\t./staging/src/k8s.io/new\n)\n")
-	if err := FollowUses(root, filepath.Join(root, "trees", "base")); err != nil {
+	writeFile(t, filepath.Join(root, "trees", "base", "go.work"), "go 1.27.0\n\ngodebug default=go1.27\n\nuse (\n\t.\n\t./staging/src/k8s.io/api\n\t./staging/src/k8s.io/new\n)\n")
+	if err := UpdateGoWork(root, filepath.Join(root, "trees", "base")); err != nil {
 		t.Fatal(err)
 	}
 	wantFile(t, filepath.Join(root, "go.work"), `// Ours.
-go 1.26.0
+go 1.27.0
+
+godebug default=go1.27
 
 use (
 	./test
