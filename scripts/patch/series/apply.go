@@ -150,7 +150,7 @@ func am(ctx context.Context, repo gitrepo.Repo, dir string, patches []Patch) (st
 	interrupted := ctx.Err() != nil
 	ctx = context.WithoutCancel(ctx)
 	if interrupted {
-		return "", errors.Join(cause, repo.Git(ctx, "am", "--abort"), toBase(ctx, repo))
+		return "", errors.Join(cause, repo.Git(ctx, "am", "--abort"))
 	}
 	p, err := waitingPatch(ctx, repo, patches)
 	if err != nil {
