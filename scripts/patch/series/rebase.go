@@ -28,15 +28,15 @@ func Rebase(ctx context.Context, repo gitrepo.Repo, dir, command string, s *run.
 	if err != nil {
 		return err
 	}
-	var gone []string
+	var missing []string
 	for _, p := range files.patches {
 		if !slices.ContainsFunc(commits, func(c Prefix) bool { return c.Subject == p.Subject }) {
-			gone = append(gone, p.Name)
+			missing = append(missing, p.Name)
 		}
 	}
 	s.AtEnd("%d patches are %d commits on the new base\n", len(files.patches), len(commits))
-	if len(gone) > 0 {
-		s.AtEnd("the base has these already, or they were left out: %s\n", strings.Join(gone, ", "))
+	if len(missing) > 0 {
+		s.AtEnd("the base has these already, or they were left out: %s\n", strings.Join(missing, ", "))
 	}
 	return nil
 }
