@@ -27,6 +27,7 @@ _work/overrides/go.mod.replace has the lines with which another Go module builds
 		"  capacityv2 apply --kubernetes-src ~/src/kubernetes", func(ctx context.Context, ws workspace.Workspace) error {
 			if own {
 				return ws.Run(ctx, "apply", append(Bases(ws, ""), ws.Each("commits of your own on the patch files", "", func(ctx context.Context, p workspace.Project, s *run.Step) error {
+					s.Sayf("%s: %s", p.Title, p.Tree())
 					return series.RebaseOwn(ctx, p.Repo(s.Log), p.Series(), s)
 				}))...)
 			}

@@ -47,7 +47,7 @@ func Compile(ctx context.Context, dir, out string, env []string, log io.Writer, 
 		return err
 	}
 	args := slices.Concat([]string{"build", "-v", "-o", out}, flags, pkgs)
-	return run.Cmd{Dir: dir, Env: append(Eager(), env...), Log: log, Name: "go", Args: args}.Run(ctx)
+	return run.Cmd{Dir: dir, Env: slices.Concat(Eager(), env, InTree(dir)), Log: log, Name: "go", Args: args}.Run(ctx)
 }
 
 // CompileTests compiles what the tests of the packages that match patterns consist of.
@@ -88,6 +88,6 @@ func PackageName(ctx context.Context, dir string, log io.Writer, pkg string) (st
 // list prints the packages that match patterns in the format of `go list -f`.
 func list(ctx context.Context, dir string, log io.Writer, format string, patterns []string) (string, error) {
 	args := append([]string{"list", "-tags", Tags, "-f", format}, patterns...)
-	out, err := run.Cmd{Dir: dir, Env: Env(), Log: log, Name: "go", Args: args}.Output(ctx)
+	out, err := run.Cmd{Dir: dir, Env: append(Env(), InTree(dir)...), Log: log, Name: "go", Args: args}.Output(ctx)
 	return string(out), err
 }

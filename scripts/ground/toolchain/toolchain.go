@@ -4,8 +4,11 @@ package toolchain
 
 import (
 	"context"
+	"go/version"
 	"io"
 	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -45,6 +48,20 @@ func Eager() []string {
 	return append(Env(), "GOGC=400")
 }
 
+// InTree is what a go command in dir has beside [Env]: in a tree for which upstream has a later Go than the one that runs
+// here, the release that the tree names.
+func InTree(dir string) []string {
+	for d := dir; ; d = filepath.Dir(d) {
+		content, err := os.ReadFile(filepath.Join(d, VersionFile))
+		if named := "go" + strings.TrimSpace(string(content)); err == nil && version.Compare(version.Lang(named), version.Lang(runtime.Version())) > 0 {
+			return []string{"GOTOOLCHAIN=" + named}
+		}
+		if err == nil || d == filepath.Dir(d) {
+			return nil
+		}
+	}
+}
+
 // toolchain names the release only where the installed one differs: naming the
 // installed one makes the Go command look for it in the module cache.
 func toolchain() string {
@@ -75,7 +92,7 @@ func Go(ctx context.Context, dir string, log io.Writer, args ...string) error {
 
 // GoEnv is [Go] with more environment variables.
 func GoEnv(ctx context.Context, dir string, env []string, log io.Writer, args ...string) error {
-	return run.Cmd{Dir: dir, Env: append(Eager(), env...), Log: log, Name: "go", Args: args}.Run(ctx)
+	return run.Cmd{Dir: dir, Env: slices.Concat(Eager(), env, InTree(dir)), Log: log, Name: "go", Args: args}.Run(ctx)
 }
 
 // CheckVersion refuses a base that is built with another release of Go, which the file at

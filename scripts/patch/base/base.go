@@ -54,7 +54,7 @@ type Options struct {
 func Ensure(ctx context.Context, dir string, o Options, s *run.Step) error {
 	repo := gitrepo.Open(dir, s.Log)
 	if _, err := os.Lstat(dir); err == nil {
-		if err := check(ctx, repo, o); err != nil {
+		if err := ensureIsBase(ctx, repo, o); err != nil {
 			return err
 		}
 		return addWorkspace(dir, o.Workspace)
@@ -104,8 +104,8 @@ func Ensure(ctx context.Context, dir string, o Options, s *run.Step) error {
 	return os.Rename(made, dir)
 }
 
-// check accepts an existing tree when its base is the wanted one.
-func check(ctx context.Context, repo gitrepo.Repo, o Options) error {
+// ensureIsBase accepts an existing tree when its base is the wanted one.
+func ensureIsBase(ctx context.Context, repo gitrepo.Repo, o Options) error {
 	const help = "make clean (commits that are not exported are lost), then the same command again"
 	if !repo.Exists() {
 		return run.Refuse(run.Refusal{
@@ -187,11 +187,11 @@ func commit(ctx context.Context, repo gitrepo.Repo, o Options, without []string)
 	if err := repo.Git(ctx, "tag", o.Version); err != nil {
 		return err
 	}
-	return mark(ctx, repo, o)
+	return recordBase(ctx, repo, o)
 }
 
-// mark records the base at HEAD.
-func mark(ctx context.Context, repo gitrepo.Repo, o Options) error {
+// recordBase records the base at HEAD.
+func recordBase(ctx context.Context, repo gitrepo.Repo, o Options) error {
 	return repo.GitAll(ctx, []string{"update-ref", Ref, "HEAD"}, []string{"update-ref", ExportedRef, "HEAD"},
 		[]string{"config", "--local", originKey, o.origin().String()})
 }

@@ -49,8 +49,15 @@ func modulesOf(ctx context.Context, o Options, log io.Writer) (m modules, err er
 	}
 	main, failed, err := download(ctx, o.Pin, "", log, []string{o.Module + "@" + o.Version})
 	if err == nil && len(failed) > 0 && failed[0].Zip != "" { // it is there, but for a later Go
-		if m.goVersion, err = goVersionIn(failed[0]); err == nil {
-			main, failed, err = download(ctx, o.Pin, m.goVersion, log, []string{o.Module + "@" + o.Version})
+		if m.goVersion, err = goVersionIn(failed[0]); err != nil {
+			return m, err
+		}
+		if main, failed, err = download(ctx, o.Pin, m.goVersion, log, []string{o.Module + "@" + o.Version}); err != nil && !run.IsRefusal(err) {
+			err = run.Refuse(run.Refusal{
+				Found:    fmt.Sprintf("%s %s needs %s: %v", o.Title, o.Version, m.goVersion, err),
+				Expected: "that release of Go, or one that is later, installed or served by the Go module proxy",
+				Run:      "go env GOPROXY; or see https://go.dev/doc/install",
+			})
 		}
 	}
 	if err != nil {

@@ -71,7 +71,7 @@ func Apply(ctx context.Context, repo gitrepo.Repo, dir string, s *run.Step) erro
 	if err != nil {
 		return err
 	}
-	if files.own {
+	if files.ownCommits {
 		return notExported(repo)
 	}
 	// A lock of another series must not keep anybody from the tree that make export writes it from.
@@ -95,7 +95,7 @@ func (f stored) apply(ctx context.Context, repo gitrepo.Repo, dir string, s *run
 	if err != nil {
 		return err
 	}
-	if revs[0] != revs[1] && f.made {
+	if revs[0] != revs[1] && f.current {
 		s.Sayf("patches that are applied already: %d", len(f.patches))
 		return nil
 	}
@@ -112,7 +112,7 @@ func (f stored) applyToBase(ctx context.Context, repo gitrepo.Repo, dir, then st
 	if err := toBase(ctx, repo); err != nil {
 		return err
 	}
-	if err := setMade(ctx, repo, base.Ref, f.folder); err != nil {
+	if err := setExported(ctx, repo, base.Ref, f.folder); err != nil {
 		return err
 	}
 	if stopped, err := am(ctx, repo, dir, f.patches); err != nil {
@@ -124,7 +124,7 @@ func (f stored) applyToBase(ctx context.Context, repo gitrepo.Repo, dir, then st
 			Run:      "git -C " + repo.Dir + " status; edit, git add, git am --continue there (or --skip, or --abort); then " + then,
 		})
 	}
-	return setMade(ctx, repo, "HEAD", f.folder)
+	return setExported(ctx, repo, "HEAD", f.folder)
 }
 
 // toBase does not heed an interrupt: half of a reset looks like changes of somebody's.
@@ -150,7 +150,7 @@ func am(ctx context.Context, repo gitrepo.Repo, dir string, patches []Patch) (st
 	interrupted := ctx.Err() != nil
 	ctx = context.WithoutCancel(ctx)
 	if interrupted {
-		return "", errors.Join(cause, repo.Git(ctx, "am", "--abort"), toBase(ctx, repo))
+		return "", errors.Join(cause, repo.Git(ctx, "am", "--abort"))
 	}
 	p, err := waitingPatch(ctx, repo, patches)
 	if err != nil {

@@ -121,7 +121,7 @@ func Prepare(ctx context.Context, repo gitrepo.Repo, dir, version string, rules 
 		if err != nil {
 			return e, err
 		}
-		if !files.own {
+		if !files.ownCommits {
 			err = files.apply(ctx, repo, dir, s)
 		} else if lock, errLock := ReadLock(dir); errLock != nil || lock.Base == version { // another one is of before a rebase
 			err = ensureWhole(ctx, repo, dir, files.patches)
@@ -164,7 +164,7 @@ func (e Export) ensureKnown(ctx context.Context, repo gitrepo.Repo, dir string) 
 		i := slices.IndexFunc(e.Patches, func(p Patch) bool { return p.Name == filepath.Base(path) })
 		b, errRead := os.ReadFile(path)
 		err = errors.Join(err, errRead)
-		if (i < 0 || !bytes.Equal(b, e.Patches[i].Bytes)) && !known(ctx, path, repo, gitrepo.Open(dir, repo.Log)) {
+		if (i < 0 || !bytes.Equal(b, e.Patches[i].Bytes)) && !gitHas(ctx, path, repo, gitrepo.Open(dir, repo.Log)) {
 			err = errors.Join(err, notListed(path))
 		}
 	}
@@ -182,7 +182,7 @@ func (e Export) Write(ctx context.Context, repo gitrepo.Repo, dir string) ([]str
 	if err != nil {
 		return nil, err
 	}
-	return changed, setMade(ctx, repo, e.Lock.AppliedCommit, folder)
+	return changed, setExported(ctx, repo, e.Lock.AppliedCommit, folder)
 }
 
 func (e Export) writeFiles(dir string) ([]string, error) {

@@ -142,7 +142,7 @@ func notListed(path string) error {
 
 func lintPatch(p Patch, rules Rules) []error {
 	var errs []error
-	bad := func(expected, format string, args ...any) {
+	report := func(expected, format string, args ...any) {
 		errs = append(errs, run.Refuse(run.Refusal{
 			Found:    p.Name + ": " + fmt.Sprintf(format, args...),
 			Expected: expected,
@@ -152,30 +152,30 @@ func lintPatch(p Patch, rules Rules) []error {
 	for _, t := range trailers {
 		v := p.Trailers[t.name]
 		if len(v) != 1 || !regexp.MustCompile(t.form).MatchString(v[0]) {
-			bad(t.example, "trailer %s is %q", t.name, v)
+			report(t.example, "trailer %s is %q", t.name, v)
 		}
 	}
 	for name := range p.Trailers {
 		if !slices.ContainsFunc(trailers, func(t struct{ name, form, example string }) bool { return t.name == name }) && name != "Signed-off-by" {
-			bad("KEP, Class, Upstream, Drop-When, Proven-By", "unknown trailer %s", name)
+			report("KEP, Class, Upstream, Drop-When, Proven-By", "unknown trailer %s", name)
 		}
 	}
 	if n := len(sentences.FindAllString(p.Body, -1)); n < 2 {
-		bad("a body of at least two sentences that says why", "the body has %d sentences", n)
+		report("a body of at least two sentences that says why", "the body has %d sentences", n)
 	}
 	if n := len(strings.Fields(p.Body)); n > maxWords {
-		bad(fmt.Sprintf("at most %d", maxWords), "the body has %d words", n)
+		report(fmt.Sprintf("at most %d", maxWords), "the body has %d words", n)
 	}
 	if p.Class() == "generated" && !generatorCommand.MatchString(p.Body) {
-		bad("the command that made it, such as hack/update-codegen.sh", "the body names no generator")
+		report("the command that made it, such as hack/update-codegen.sh", "the body names no generator")
 	}
 	for line := range strings.SplitSeq(p.Subject+"\n"+p.Body, "\n") {
 		if n := utf8.RuneCountInString(line); n > maxColumns {
-			bad(fmt.Sprintf("at most %d characters in a line", maxColumns), "%q has %d", line, n)
+			report(fmt.Sprintf("at most %d characters in a line", maxColumns), "%q has %d", line, n)
 		}
 	}
 	for _, f := range p.Files {
-		lintFile(f, p.Class(), rules, bad)
+		lintFile(f, p.Class(), rules, report)
 	}
 	return errs
 }
@@ -187,7 +187,7 @@ func neverTouched(path string) bool {
 	return strings.HasPrefix(path, "vendor/") || name == "go.mod" || name == "go.sum" || name == "go.work" || name == "go.work.sum"
 }
 
-func lintFile(f *gitdiff.File, class string, rules Rules, bad func(expected, format string, args ...any)) {
+func lintFile(f *gitdiff.File, class string, rules Rules, report func(expected, format string, args ...any)) {
 	path := f.NewName
 	if f.IsDelete {
 		path = f.OldName
@@ -195,20 +195,20 @@ func lintFile(f *gitdiff.File, class string, rules Rules, bad func(expected, for
 	const gitlink = 0o160000
 	switch {
 	case neverTouched(path):
-		bad("no change of vendor/, go.mod, go.sum or go.work", "it touches %s", path)
+		report("no change of vendor/, go.mod, go.sum or go.work", "it touches %s", path)
 	case f.OldMode&0o170000 == gitlink || f.NewMode&0o170000 == gitlink:
-		bad("no gitlinks", "%s is a gitlink", path)
+		report("no gitlinks", "%s is a gitlink", path)
 	case f.OldMode != 0 && f.NewMode != 0 && f.OldMode != f.NewMode:
-		bad("no mode flips", "the mode of %s changes from %o to %o", path, f.OldMode, f.NewMode)
+		report("no mode flips", "the mode of %s changes from %o to %o", path, f.OldMode, f.NewMode)
 	case f.IsBinary && !strings.Contains(path, "testdata/"):
-		bad("binary files only below testdata", "%s is binary", path)
+		report("binary files only below testdata", "%s is binary", path)
 	}
 	isGenerated := rules.Generated(path) || generatedContent(f)
 	switch {
 	case isGenerated && class != "generated" && !rules.MixGenerated:
-		bad("generated files only in patches of Class: generated", "it edits the generated file %s", path)
+		report("generated files only in patches of Class: generated", "it edits the generated file %s", path)
 	case !isGenerated && class == "generated":
-		bad("only generated files in a patch of Class: generated", "it edits %s", path)
+		report("only generated files in a patch of Class: generated", "it edits %s", path)
 	}
 	if isGenerated {
 		return // the generators' white space is theirs
@@ -218,7 +218,7 @@ func lintFile(f *gitdiff.File, class string, rules Rules, bad func(expected, for
 		for _, line := range frag.Lines {
 			if line.Op == gitdiff.OpAdd {
 				if fault := whitespaceFault(line.Line, path); fault != "" {
-					bad("no whitespace errors", "%s:%d has %s", path, n, fault)
+					report("no whitespace errors", "%s:%d has %s", path, n, fault)
 				}
 			}
 			if line.Op != gitdiff.OpDelete {

@@ -25,8 +25,11 @@ func RebaseOwn(ctx context.Context, repo gitrepo.Repo, dir string, s *run.Step) 
 		return err
 	}
 	if !own {
-		s.Sayf("no commits that are not exported")
-		return nil
+		files, err := storeFiles(ctx, repo, dir)
+		if err != nil {
+			return err
+		}
+		return files.apply(ctx, repo, dir, s)
 	}
 	patches, err := Read(dir)
 	if err != nil {
@@ -35,6 +38,10 @@ func RebaseOwn(ctx context.Context, repo gitrepo.Repo, dir string, s *run.Step) 
 	folder, err := storeFolder(ctx, repo, patches)
 	if err != nil {
 		return err
+	}
+	if was, err := repo.Rev(ctx, filesRef); err == nil && was == folder {
+		s.Sayf("%s has your commits on the patch files as they are", repo.Dir)
+		return nil
 	}
 	at := repo.Dir + "-export"
 	defer removeWorktree(ctx, repo, at)

@@ -2,7 +2,6 @@ package series
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -29,21 +28,17 @@ func Rebase(ctx context.Context, repo gitrepo.Repo, dir, command string, s *run.
 	if err != nil {
 		return err
 	}
-	var gone []string
+	var missing []string
 	for _, p := range files.patches {
 		if !slices.ContainsFunc(commits, func(c Prefix) bool { return c.Subject == p.Subject }) {
-			gone = append(gone, p.Name)
+			missing = append(missing, p.Name)
 		}
 	}
-	s.AtEnd("%d commits for %d patches in %s%s\n", len(commits), len(files.patches), repo.Dir, goneText(gone))
-	return nil
-}
-
-func goneText(gone []string) string {
-	if len(gone) == 0 {
-		return ""
+	s.AtEnd("%d patches are %d commits on the new base\n", len(files.patches), len(commits))
+	if len(missing) > 0 {
+		s.AtEnd("the base has these already, or they were left out: %s\n", strings.Join(missing, ", "))
 	}
-	return fmt.Sprintf("; the base has them already, or they were left out: %s", strings.Join(gone, ", "))
+	return nil
 }
 
 // Rebased reports whether there are commits on the base of a tree.

@@ -21,8 +21,8 @@ type stored struct {
 	patches []Patch
 	// folder is git's name of the files and their order, in the repository of the tree.
 	folder string
-	// made says that what was exported was made from them, own that HEAD is not what was exported.
-	made, own bool
+	// current says that what was exported was made from them, ownCommits that HEAD is not what was exported.
+	current, ownCommits bool
 }
 
 // storeFiles reads the patch files, and stores them in the tree's repository. It refuses other files than those under
@@ -38,8 +38,8 @@ func storeFiles(ctx context.Context, repo gitrepo.Repo, dir string) (f stored, e
 		return f, err
 	}
 	was, err := repo.Rev(ctx, filesRef)
-	f.made = err == nil && was == f.folder
-	if f.own, err = hasOwnCommits(ctx, repo); err != nil || !f.own || f.made {
+	f.current = err == nil && was == f.folder
+	if f.ownCommits, err = hasOwnCommits(ctx, repo); err != nil || !f.ownCommits || f.current {
 		return f, err
 	}
 	names, err := repo.Lines(ctx, "diff-tree", "--name-only", filesRef, f.folder)
@@ -79,8 +79,8 @@ func storeFolder(ctx context.Context, repo gitrepo.Repo, patches []Patch) (strin
 	return repo.OutputOf(ctx, folder.String(), "mktree")
 }
 
-// setMade records, in one step, that a commit is made from the patch files that are stored as a folder.
-func setMade(ctx context.Context, repo gitrepo.Repo, commit, folder string) error {
+// setExported records, in one step, that a commit is made from the patch files that are stored as a folder.
+func setExported(ctx context.Context, repo gitrepo.Repo, commit, folder string) error {
 	_, err := repo.OutputOf(ctx, refUpdates(commit, folder), "update-ref", "--stdin")
 	return err
 }
@@ -89,8 +89,8 @@ func refUpdates(commit, folder string) string {
 	return fmt.Sprintf("update %s %s\nupdate %s %s\n", base.ExportedRef, commit, filesRef, folder)
 }
 
-// known reports whether one of the repositories has the bytes of a file, so that nothing is lost with it.
-func known(ctx context.Context, path string, repos ...gitrepo.Repo) bool {
+// gitHas reports whether one of the repositories has the bytes of a file, so that nothing is lost with it.
+func gitHas(ctx context.Context, path string, repos ...gitrepo.Repo) bool {
 	for _, repo := range repos {
 		blob, err := repo.Output(ctx, "hash-object", "--no-filters", path)
 		if err == nil && repo.Git(ctx, "cat-file", "-e", blob) == nil {
