@@ -22,8 +22,9 @@ var errCut = errors.New("the link to the API server is cut")
 // link is the way of one process to the API server. It can be cut, as if the
 // process or the server were gone.
 type link struct {
-	// writing is held by requests that may write.
+	// writing is held by requests that may write. Those that come when it is finished are refused.
 	writing     sync.RWMutex
+	finished    bool
 	mutex       sync.Mutex
 	cut, ended  bool
 	connections map[net.Conn]bool
@@ -87,11 +88,11 @@ func (l *link) End() {
 	}
 }
 
-// Finish is [link.End] when the server has answered what it was asked to write.
+// Finish returns when the server has answered what it was asked to write. It is not asked any more.
 func (l *link) Finish() {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	l.End()
+	l.finished = true
 }
 
 // hasEnded returns whether all requests have to be refused.
@@ -178,7 +179,7 @@ func (w *refuser) RoundTrip(request *http.Request) (*http.Response, error) {
 
 func (w *refuser) write(request *http.Request) (*http.Response, error) {
 	w.link.writing.RLock()
-	if w.link.hasEnded() {
+	if w.link.finished || w.link.hasEnded() {
 		w.link.writing.RUnlock()
 		return answer(request, metav1.StatusReasonForbidden, http.StatusForbidden)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -210,20 +211,29 @@ func (c *Cluster) WaitForScheduler() {
 	core, storage := c.scheduler.informers.Core().V1(), c.scheduler.informers.Storage().V1()
 	everything := labels.Everything()
 	c.Eventually(func(ctx context.Context) error {
-		nodes, err := c.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		if err != nil {
+		// All at once, because the API server waits for its cache with each.
+		var nodes *corev1.NodeList
+		var classes *storagev1.StorageClassList
+		var drivers *storagev1.CSIDriverList
+		var capacities *storagev1.CSIStorageCapacityList
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() (err error) {
+			nodes, err = c.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 			return err
-		}
-		classes, err := c.Client().StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
-		if err != nil {
+		})
+		group.Go(func() (err error) {
+			classes, err = c.Client().StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
 			return err
-		}
-		drivers, err := c.Client().StorageV1().CSIDrivers().List(ctx, metav1.ListOptions{})
-		if err != nil {
+		})
+		group.Go(func() (err error) {
+			drivers, err = c.Client().StorageV1().CSIDrivers().List(ctx, metav1.ListOptions{})
 			return err
-		}
-		capacities, err := c.Client().StorageV1().CSIStorageCapacities(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-		if err != nil {
+		})
+		group.Go(func() (err error) {
+			capacities, err = c.Client().StorageV1().CSIStorageCapacities(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+			return err
+		})
+		if err := group.Wait(); err != nil {
 			return err
 		}
 		seenNodes, err1 := core.Nodes().Lister().List(everything)

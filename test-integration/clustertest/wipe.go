@@ -70,7 +70,9 @@ func (b *borrowable) wipe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var revision int64
+	if len(left) == 0 {
+		return nil
+	}
 	for len(left) > 0 {
 		some := left[:min(len(left), 100)] // etcd takes 128 at once
 		left = left[len(some):]
@@ -78,15 +80,16 @@ func (b *borrowable) wipe(ctx context.Context) error {
 		for _, key := range some {
 			deletions = append(deletions, clientv3.OpDelete(b.Prefix+key))
 		}
-		done, err := b.Etcd.Txn(ctx).Then(deletions...).Commit()
-		if err != nil {
+		if _, err := b.Etcd.Txn(ctx).Then(deletions...).Commit(); err != nil {
 			return err
 		}
-		revision = done.Header.Revision
 	}
-	if revision == 0 {
-		return nil
+	// Deletions at once have one revision, at which a cache may still have some of the objects.
+	last, err := b.Etcd.Put(ctx, b.Prefix+"-wiped", "")
+	if err != nil {
+		return err
 	}
+	revision := last.Header.Revision
 	group, ctx := errgroup.WithContext(ctx)
 	for folder, path := range cached {
 		group.Go(func() error { return b.expectNone(ctx, folder, path, revision) })

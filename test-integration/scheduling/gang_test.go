@@ -118,7 +118,7 @@ func TestGroupWaitsForItself(t *testing.T) {
 }
 
 func testGroupWaitsForItself(t *testing.T, options clustertest.Options) {
-	options.ReservationTimeout = 3
+	options.ReservationTimeout = 10 // longer than a slow machine takes for two pods that nobody keeps waiting
 	c := clustertest.StartWith(ktesting.Init(t), withGroups(options))
 	c.CreateNodes(1)
 	config := local([]int64{100})
