@@ -28,7 +28,7 @@ type page struct {
 
 // writeSkew runs all combinations of programs with and without the series, and writes their tables.
 func writeSkew(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
-	return page{path: "docs/reference/skew.md", suite: "./skew", test: "^TestPage$", report: "-skew.report",
+	return page{path: "docs/reference/skew-results.md", suite: "./skew", test: "^TestPage$", report: "-skew.report",
 		long: []string{"-timeout", "3h", "-skew.all"}, table: func(report []byte) (string, error) { return string(report), nil }}.write(ctx, ws, s)
 }
 

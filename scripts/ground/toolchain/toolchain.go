@@ -16,6 +16,9 @@ import (
 // Another one of the same language builds, but gives other bytes.
 const GoVersion = "go1.26.10"
 
+// VersionFile has, at the top of a tree of Kubernetes, the Go release that upstream builds it with.
+const VersionFile = ".go-version"
+
 // Tags are the build tags of upstream's own builds (hack/lib/golang.sh).
 const Tags = "selinux,notest,grpcnotrace"
 

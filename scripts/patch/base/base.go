@@ -43,6 +43,8 @@ type Options struct {
 	// Workspace is a folder with the go.work and go.work.sum that the tree gets. It may
 	// be missing: Kubernetes has its own.
 	Workspace string
+	// Partial says that the tree need not compile: staging modules that are not served are left out, whatever requires them.
+	Partial bool
 	// Checkout is the user's git checkout (KUBERNETES_SRC). Empty: Go modules.
 	Checkout string
 }
@@ -70,13 +72,18 @@ func Ensure(ctx context.Context, dir string, o Options, s *run.Step) error {
 	}
 	modules := filepath.Join(tmp, "modules")
 	s.Sayf("fetching and checking %s %s", o.Title, o.Version)
-	without, err := assemble(ctx, o, modules, s.Log)
+	of, err := assemble(ctx, o, modules, s.Log)
 	if err != nil {
 		return err
 	}
-	made := modules
+	if of.goVersion != "" {
+		s.Sayf("%s needs %s, and GOTOOLCHAIN=%s fetched it", o.Version, of.goVersion, of.goVersion)
+	}
+	made, without := modules, of.without
 	switch names := strings.Join(without, ", "); {
 	case names == "":
+	case o.Partial:
+		s.Sayf("without %s: not served by the Go module proxy; the tree need not compile", names)
 	case o.Checkout == "":
 		s.Sayf("without %s: not among the modules, and no other one requires them", names)
 	default:

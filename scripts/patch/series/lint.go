@@ -52,8 +52,7 @@ func Lint(dir string, rules Rules) error {
 	if err := listedIsPresent(dir, names); err != nil {
 		errs = append(errs, err)
 	}
-	lock, err := ReadLock(dir)
-	if err != nil {
+	if _, err := ReadLock(dir); err != nil {
 		errs = append(errs, err)
 	}
 	var patches []Patch
@@ -62,16 +61,20 @@ func Lint(dir string, rules Rules) error {
 		if err != nil {
 			continue // reported by listedIsPresent
 		}
-		if err := lock.checkSum(Patch{Name: n, Bytes: b}); err != nil {
-			errs = append(errs, err)
-			continue // its content is not to be trusted
-		}
 		p, err := Parse(n, b)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		patches = append(patches, p)
+	}
+	return errors.Join(append(errs, lintPatches(patches, rules))...)
+}
+
+// lintPatches checks what patches say and change.
+func lintPatches(patches []Patch, rules Rules) error {
+	var errs []error
+	for _, p := range patches {
 		errs = append(errs, lintPatch(p, rules)...)
 		if first := patches[0].Author; p.Author != first {
 			errs = append(errs, run.Refuse(run.Refusal{
@@ -80,9 +83,6 @@ func Lint(dir string, rules Rules) error {
 				Run:      fmt.Sprintf("git commit --amend --author=%q --no-edit in the tree, then make export", first),
 			}))
 		}
-	}
-	if len(errs) == 0 {
-		errs = append(errs, CheckSums(patches, lock))
 	}
 	return errors.Join(errs...)
 }
@@ -122,25 +122,21 @@ func listedIsPresent(dir string, names []string) error {
 			}))
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.patch"))
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		if n := filepath.Base(f); !seen[n] {
-			errs = append(errs, notListed(dir, n))
+	present, err := patchFiles(dir)
+	for _, path := range present {
+		if !seen[filepath.Base(path)] {
+			errs = append(errs, notListed(path))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, err)...)
 }
 
-// notListed refuses a patch file that export would remove.
-func notListed(dir, name string) error {
-	path := filepath.Join(dir, name)
+// notListed refuses a patch file that is not in the list beside it.
+func notListed(path string) error {
 	return run.Refuse(run.Refusal{
 		Found:    path + " is not listed",
-		Expected: "its name in " + filepath.Join(dir, ListName),
-		Run:      "git am --3way " + path + " in the tree, unless it may go; then remove it, and make export",
+		Expected: "its name in " + filepath.Join(filepath.Dir(path), ListName),
+		Run:      "make export, which removes it if git has it; otherwise git am --3way " + path + " in the tree, or remove it, and then make export",
 	})
 }
 
