@@ -27,11 +27,11 @@ so has the tooling. Most of our code compiles against the trees, which it applie
 		func(ctx context.Context, ws workspace.Workspace) error {
 			return ws.Run(ctx, "lint", slices.Concat([]run.Task{
 				patch.Lint(ws), ws.Task("lists of what fails without the change", lintLists), ws.Task("gofmt", gofmt),
-				ws.Task("shellcheck and actionlint", shellAndActions), ws.Task("tests of the tooling", testScripts),
-				ws.Task("go vet of scripts/ for macOS", vetMacOS),
+				ws.Task("shellcheck and actionlint", shellAndActions),
 			}, patch.Trees(ws, ""), []run.Task{
 				ws.Task("go vet", vet), ws.Task("staticcheck", staticcheck),
-				ws.Task("what is compiled for the tree serves our tests", compiledOnce), ws.Task("tests of the alerts", testAlerts),
+				ws.Task("what is compiled for the tree serves our tests", compiledOnce),
+				ws.Task("tests of the alerts", testAlerts), ws.Task("tests of the tooling", testScripts),
 			})...)
 		})
 }
@@ -132,11 +132,6 @@ func eachCode(ctx context.Context, ws workspace.Workspace, s *run.Step, program 
 
 func vet(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 	return eachCode(ctx, ws, s, "go", "vet", "-tags", toolchain.Tags)
-}
-
-// vetMacOS sees that scripts/, with its tests, compiles on a contributor's Mac as well.
-func vetMacOS(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
-	return toolchain.GoEnv(ctx, filepath.Join(ws.Root, "scripts"), []string{"GOWORK=off", "GOOS=darwin", "GOARCH=arm64"}, s.Log, "vet", "./...")
 }
 
 func staticcheck(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
