@@ -26,17 +26,16 @@ type page struct {
 	table func(report []byte) (string, error)
 }
 
-// writeSkew runs all combinations of programs with and without the series, and writes their tables.
-func writeSkew(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
-	return page{path: "docs/reference/skew-results.md", suite: "./skew", test: "^TestPage$", report: "-skew.report",
-		long: []string{"-timeout", "3h", "-skew.all"}, table: func(report []byte) (string, error) { return string(report), nil }}.write(ctx, ws, s)
-}
+// writer is who writes these sections of pages.
+const writer = "make test LONG=1"
 
-// writeShapes has each shape of drivers serve long loads, and writes their table.
-func writeShapes(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
-	return page{path: "docs/drivers.md", suite: "./drivershapes", test: "^TestGuides$", report: "-shapes.results",
-		long: []string{"-timeout", "2h", "-shapes.long"}, table: shapesTable}.write(ctx, ws, s)
-}
+// skew has all combinations of programs with and without the series.
+var skew = page{path: "docs/reference/skew-results.md", suite: "./skew", test: "^TestPage$", report: "-skew.report",
+	long: []string{"-timeout", "3h", "-skew.all"}, table: func(report []byte) (string, error) { return string(report), nil }}
+
+// shapes has each shape of drivers, with long loads.
+var shapes = page{path: "docs/drivers.md", suite: "./drivershapes", test: "^TestGuides$", report: "-shapes.results",
+	long: []string{"-timeout", "2h", "-shapes.long"}, table: shapesTable}
 
 // write runs the suite, writes the table of its report into the page, and runs the test of the page.
 func (p page) write(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
@@ -56,7 +55,7 @@ func (p page) write(ctx context.Context, ws workspace.Workspace, s *run.Step) er
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	if err := files.UpdateSection(filepath.Join(ws.Root, p.path), "make test LONG=1", text); err != nil {
+	if err := files.UpdateSection(filepath.Join(ws.Root, p.path), writer, text); err != nil {
 		return err
 	}
 	return Test(ctx, ws, s, s.Out, nil, "-count=1", p.suite, "-run", p.test)

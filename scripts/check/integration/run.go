@@ -63,7 +63,7 @@ func LongTests(ws workspace.Workspace) []run.Task {
 		ws.Task("the driver of the guide, with the race detector", func(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 			return Test(ctx, ws, s, s.Out, []string{"DRIVER_GUIDE=" + GuideWithRace(ws)}, "./driverguide")
 		}),
-		ws.Task("all combinations of programs", writeSkew), ws.Task("shapes of drivers", writeShapes),
+		ws.Task("all combinations of programs", skew.write), ws.Task("shapes of drivers", shapes.write),
 	}
 }
 

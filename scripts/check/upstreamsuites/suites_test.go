@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -152,6 +153,22 @@ func TestErrorsNameTheGate(t *testing.T) {
 		gate := map[bool]string{false: "off", true: "on"}[gateOn]
 		if want := "x/none, gate " + gate + ": "; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "(log: "+log+"-"+gate+".log)") {
 			t.Errorf("got %v, want %q and the log of that run", err, want)
+		}
+	}
+}
+
+// TestOf: with a pattern of tests, that of the gate runs, too, and one has to pass.
+func TestOf(t *testing.T) {
+	for _, c := range []struct {
+		pkg, tests string
+		want       string
+	}{
+		{"./test/integration/volumescheduling", "", "{volumescheduling 40 [] false}"},
+		{"./test/integration/volumescheduling", "TestA/b", "{volumescheduling 1 [-run TestA/b|" + gateIsOn + "] false}"},
+		{"./test/integration/new", "", "{new 1 [] false}"},
+	} {
+		if suite, err := Of(c.pkg, c.tests); err != nil || fmt.Sprint(suite) != c.want || suite.Package() != c.pkg {
+			t.Errorf("%s, %s: %v, error %v, want %s", c.pkg, c.tests, suite, err, c.want)
 		}
 	}
 }
