@@ -31,7 +31,7 @@ func (v variant) name() string {
 }
 
 // TestManyNodes: one provisioner publishes 200 nodes and two classes. After all numbers have changed, its
-// queue is empty again, and was never longer than there are objects, however often they were polled meanwhile.
+// queues are empty again, and were never longer than there are objects, however often they were polled meanwhile.
 func TestManyNodes(t *testing.T) {
 	const nodes, classes = 200, 2
 	for _, v := range publishers {
@@ -51,8 +51,9 @@ func testManyNodes(t *testing.T, v variant, nodes, classes int) {
 			t.Errorf("%s: all objects showed it after %v, and the queue was empty after %v; want both in %v, last: %+v",
 				what, r.shown, r.empty, limit, r.samples[max(0, len(r.samples)-1):])
 		}
-		if most := r.highest(depth); most > p.objects {
-			t.Errorf("%s: %d items were in the queue, want at most %d, one for each object", what, most, p.objects)
+		// The one that is polled may be in both queues.
+		if most := r.highest(depth); most > p.objects+1 {
+			t.Errorf("%s: %d items were in the queues, want at most %d, one for each object", what, most, p.objects+1)
 		}
 	}
 	check("the first numbers", p.watch(limit, someBytes))

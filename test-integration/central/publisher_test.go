@@ -100,6 +100,10 @@ func (p *publisher) look(ctx context.Context, began time.Time) (sample, error) {
 		return sample{}, err
 	}
 	depth, err := all.sum("workqueue_depth", "name", "csistoragecapacity")
+	// Upstream's has no queue for polls.
+	if polls, err := all.sum("workqueue_depth", "name", "csistoragecapacity_polls"); err == nil {
+		depth += polls
+	}
 	s.depth = int(depth)
 	return s, err
 }
