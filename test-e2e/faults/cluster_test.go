@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
