@@ -181,8 +181,8 @@ func waitingPatch(ctx context.Context, repo gitrepo.Repo, patches []Patch) (Patc
 	return patches[n-1], nil
 }
 
-// conflict names the files that a person has to merge. Without the blobs that a patch changes, git merges nothing: then
-// it says which hunks do not apply.
+// conflict names the files that a person has to merge. Without the blobs that a patch changes, or if it does not fit them,
+// git merges nothing: then it says which hunks do not apply.
 func conflict(ctx context.Context, repo gitrepo.Repo, path string) (string, error) {
 	files, err := conflictingFiles(ctx, repo)
 	if err != nil || len(files) > 0 {
@@ -192,7 +192,7 @@ func conflict(ctx context.Context, repo gitrepo.Repo, path string) (string, erro
 	if complaint == nil {
 		return "git am has stopped at it", nil
 	}
-	return "git has not the blobs to merge it\n" + hunks(repo.Dir, complaint.Error()), nil
+	return "git cannot merge it\n" + hunks(repo.Dir, complaint.Error()), nil
 }
 
 func conflictingFiles(ctx context.Context, repo gitrepo.Repo) ([]string, error) {
