@@ -87,6 +87,7 @@ func TestUnreadable(t *testing.T) {
 	s := open(t, own)
 	c := reserve(t, s, "v1", 3*mi, "a")
 	reserve(t, s, "v2", mi, "a")
+	expectRooms(t, s, 4, 6)
 	_ = s.Close()
 	if err := os.WriteFile(s.record(c), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
