@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"capacityv2.internal/scripts/check/suites"
+	"capacityv2.internal/scripts/check/failswithout"
 	"capacityv2.internal/scripts/ground/toolchain"
 )
 
@@ -58,23 +58,51 @@ func TestGoVersion(t *testing.T) {
 	}
 }
 
-// TestComplaints checks that the tests that docs/explanation/complaints.md names are there and fail without the
+// TestSupport checks that docs/reference/support.md names the versions that are built.
+func TestSupport(t *testing.T) {
+	page, err := os.ReadFile("../docs/reference/support.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for module, name := range map[string]string{
+		"pins/containerd/go.mod:github.com/containerd/containerd/v2":                         "containerd",
+		"pins/runc/go.mod:github.com/opencontainers/runc":                                    "runc",
+		"pins/etcd/go.mod:go.etcd.io/etcd/server/v3":                                         "etcd",
+		"pins/csi-spec/go.mod:github.com/container-storage-interface/spec":                   "CSI spec",
+		"pins/external-provisioner/go.mod:github.com/kubernetes-csi/external-provisioner/v6": "external-provisioner",
+	} {
+		path, module, _ := strings.Cut(module, ":")
+		pin, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		version := regexp.MustCompile(regexp.QuoteMeta(module) + ` (v\S+)`).FindSubmatch(pin)
+		if version == nil {
+			t.Fatalf("%s does not pin %s", path, module)
+		}
+		if want := name + " " + string(version[1]); !strings.Contains(string(page), want) {
+			t.Errorf("the page does not have %q, which %s pins", want, path)
+		}
+	}
+}
+
+// TestComplaints checks that the tests that docs/explanation/compared.md names are there and fail without the
 // series, and that it has all specs that were written for it.
 func TestComplaints(t *testing.T) {
-	page, err := os.ReadFile("../docs/explanation/complaints.md")
+	page, err := os.ReadFile("../docs/explanation/compared.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
 	for _, folder := range []string{"../test-e2e", "../test-integration"} {
-		list, err := suites.ReadList(folder)
+		list, err := failswithout.ReadList(folder)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range list.Suites {
 			for _, g := range s.Groups {
 				for _, test := range g.Tests {
-					known[test] = g.GateOff == suites.Fails && g.Stock == suites.Fails
+					known[test] = g.GateOff == failswithout.Fails && g.Stock == failswithout.Fails
 					if strings.HasPrefix(test, "CSIStorageCapacity complaints ") && !strings.Contains(string(page), "`"+test+"`") {
 						t.Errorf("%s/fails-without.yaml has %q, which is not in the page", folder, test)
 					}

@@ -162,7 +162,7 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%s: %s", p.path, problem)
 		}
 	}
-	for code, want := range map[string]int{"`make up NODES=3`": 0, "make send PATCH='x'": 1, "`make bench SUITE=chain`": 1, "make test verify": 0, "make test prove": 1} {
+	for code, want := range map[string]int{"`make up NODES=3`": 0, "make send ONLY='x'": 1, "`make bench SUITE=chain`": 1, "make test verify": 0, "make test prove": 1} {
 		if got := commands([]string{code}, verbs, variables); len(got) != want {
 			t.Errorf("%s: %q, want %d problems", code, got, want)
 		}

@@ -5,20 +5,17 @@ go 1.26.0
 godebug default=go1.26
 
 require (
-	capacityv2.internal/test-integration/history v0.0.0
 	github.com/container-storage-interface/spec v1.13.0
-	github.com/containerd/continuity v0.5.0
-	github.com/google/cel-go v0.29.2
 	github.com/kubernetes-csi/csi-lib-utils v0.24.0
 	github.com/kubernetes-csi/csi-test/v5 v5.6.0
 	github.com/onsi/ginkgo/v2 v2.32.1
-	github.com/onsi/gomega v1.42.1
+	github.com/onsi/gomega v1.40.0
 	github.com/prometheus/common v0.70.0
 	github.com/spf13/pflag v1.0.10
 	golang.org/x/sync v0.22.0
 	golang.org/x/sys v0.47.0
-	google.golang.org/grpc v1.83.1
-	google.golang.org/protobuf v1.36.12
+	google.golang.org/grpc v1.82.1
+	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/apiserver v0.37.2
@@ -39,7 +36,6 @@ require (
 	cel.dev/expr v0.25.1 // indirect
 	github.com/Masterminds/semver/v3 v3.4.0 // indirect
 	github.com/Microsoft/go-winio v0.6.2 // indirect
-	github.com/anishathalye/porcupine v1.3.0 // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/blang/semver/v4 v4.0.0 // indirect
@@ -105,5 +101,10 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-// Not served anywhere.
-replace capacityv2.internal/test-integration/history => ../test-integration/history
+// csi-test requires these. The tree has earlier ones, which are required above: with them, tests take what is compiled for
+// the tree, and run what the components run.
+exclude (
+	github.com/onsi/gomega v1.42.1
+	google.golang.org/grpc v1.83.1
+	google.golang.org/protobuf v1.36.12
+)

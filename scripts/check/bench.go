@@ -13,6 +13,7 @@ import (
 	"capacityv2.internal/scripts/build"
 	"capacityv2.internal/scripts/build/release"
 	"capacityv2.internal/scripts/check/bench"
+	"capacityv2.internal/scripts/check/integration"
 	"capacityv2.internal/scripts/ground/cli"
 	"capacityv2.internal/scripts/ground/run"
 	"capacityv2.internal/scripts/ground/toolchain"
@@ -49,7 +50,7 @@ func benchmarks(ctx context.Context, ws workspace.Workspace, only *regexp.Regexp
 			pages = append(pages, r.Page)
 		}
 		tasks = append(tasks, run.Task{Name: r.Name, Do: func(ctx context.Context, s *run.Step) error {
-			measured, err := r.Measure(ctx, v.String(), folders[r.In], []string{ws.Path()}, s.Log)
+			measured, err := r.Measure(ctx, v.String(), folders[r.In], integration.Env(ws), s.Log)
 			results[r.Page] = append(results[r.Page], measured...)
 			return err
 		}})

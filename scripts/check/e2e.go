@@ -15,7 +15,7 @@ import (
 
 	"capacityv2.internal/scripts/build"
 	"capacityv2.internal/scripts/check/e2e"
-	"capacityv2.internal/scripts/check/suites"
+	"capacityv2.internal/scripts/check/failswithout"
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/cluster/local"
 	"capacityv2.internal/scripts/cluster/node"
@@ -26,7 +26,7 @@ import (
 	"capacityv2.internal/scripts/patch"
 )
 
-// e2eOptions say which specs run, and where. With a focus, the tests of kubectl are left out.
+// e2eOptions say which specs run, and where. With a pattern, the tests of kubectl are left out.
 type e2eOptions struct {
 	e2e.Options
 	cluster local.Options
@@ -40,18 +40,18 @@ func e2eVerb() *cobra.Command {
 A cluster that runs already is used, and left alone. A spec that is skipped fails the run,
 unless test-e2e/suite/skipped.yaml says why. CONTRIBUTING.md says more.
 
-With --long, it runs slow specs too. Without a target or a focus, it then does so on all targets, each on a cluster of its
+With --long, it runs slow specs too. Without a target or a pattern, it then does so on all targets, each on a cluster of its
 own, kills and pauses the parts of one more under load, and goes on after a failure. FAULTS_SEED in the environment has
 the faults in the order of an earlier run.`,
-		"  capacityv2 e2e --focus 'CSI Mock volume storage capacity'", func(ctx context.Context, ws workspace.Workspace) error {
-			if o.All && o.Target == "" && o.Focus == nil {
+		"  capacityv2 e2e --only 'CSI Mock volume storage capacity'", func(ctx context.Context, ws workspace.Workspace) error {
+			if o.All && o.Target == "" && o.Only == nil {
 				return everywhere(ctx, ws, o)
 			}
 			return endToEnd(ctx, ws, o)
 		})
 	cluster.Flags(c, &o.cluster)
 	c.Flags().StringVar(&o.Target, "target", "", "`gate-on|gate-off|stock`: the last is components without the series (default: gate-on)")
-	cli.PatternFlag(c, &o.Focus, "focus", "only specs, slow ones too, whose name matches")
+	cli.PatternFlag(c, &o.Only, "only", "only specs, slow ones too, whose name matches")
 	longFlag(c, &o.All, "slow specs too; on all targets, and with faults, unless one is given")
 	// They wait more than they compute.
 	c.Flags().IntVar(&o.Procs, "procs", 12, "how many specs, `N`, run side by side")
@@ -86,9 +86,9 @@ func endToEnd(ctx context.Context, ws workspace.Workspace, o e2eOptions) (err er
 	var extra cluster.Extra
 	if withoutNodes(o.cluster) {
 		driver = ""
-		if o.Target != e2e.GateOn || o.Focus != nil || o.All {
+		if o.Target != e2e.GateOn || o.Only != nil || o.All {
 			return run.Refuse(run.Refusal{
-				Found:    "TARGET, FOCUS or LONG, for a cluster without nodes",
+				Found:    "TARGET, ONLY or LONG, for a cluster without nodes",
 				Expected: "none of them: they need nodes",
 				Run:      "make e2e, without CLUSTER_MODE",
 			})
@@ -114,7 +114,7 @@ func endToEnd(ctx context.Context, ws workspace.Workspace, o e2eOptions) (err er
 	if driver == "" {
 		return ws.Run(ctx, "e2e", kubectl)
 	}
-	without, err := suites.ReadList(ws.EndToEnd())
+	without, err := failswithout.ReadList(ws.EndToEnd())
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func endToEnd(ctx context.Context, ws workspace.Workspace, o e2eOptions) (err er
 		Options: o.Options, Without: without,
 	}
 	var others []run.Task
-	if o.Target == e2e.GateOn && o.Focus == nil {
+	if o.Target == e2e.GateOn && o.Only == nil {
 		others = append(others, kubectl)
 	}
 	return ws.Run(ctx, "e2e", append(specs.Tasks(others...), run.Task{Name: "results", Do: func(context.Context, *run.Step) error {
@@ -179,7 +179,7 @@ func linkStock(ws workspace.Workspace) run.Task {
 
 // testCluster runs tests of test-e2e on a cluster. They alone get what [local.Status.Env] is: the go command may need the proxy.
 func testCluster(ctx context.Context, ws workspace.Workspace, st local.Status, env []string, log, out io.Writer, args ...string) error {
-	env = append(env, ws.Path(), "HISTORIES="+ws.Logs(), "COMPONENTS="+st.Components, "CLUSTER_GROUP="+st.Group)
+	env = append(env, ws.Path(), "COMPONENTS="+st.Components, "CLUSTER_GROUP="+st.Group)
 	args = append([]string{"-count=1", "-exec", "env '" + strings.Join(st.Env(), "' '") + "'"}, args...)
 	return toolchain.Test(ctx, ws.EndToEnd(), env, log, out, args...)
 }

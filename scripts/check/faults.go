@@ -23,16 +23,11 @@ func seed(variable string) string {
 func faults(ctx context.Context, ws workspace.Workspace) error {
 	seed := seed("FAULTS_SEED")
 	return cluster.OnOwn(ctx, ws, "e2e LONG=1", nil, func(st local.Status) error {
-		scrapes, picture := filepath.Join(ws.Logs(), "scrapes"), filepath.Join(ws.Logs(), "dashboard.svg")
 		return ws.Run(ctx, "faults", run.Task{Name: "faults under load", Do: func(ctx context.Context, s *run.Step) error {
 			s.Sayf("the same faults again: FAULTS_SEED=%s make e2e LONG=1", seed)
 			env := []string{"CLUSTER_MARK=" + st.Mark, "ETCD=" + filepath.Join(ws.Bin(), "etcd"),
-				"FAULTS_LOGS=" + ws.Logs(), "FAULTS_SCRAPES=" + scrapes, "FAULTS_SEED=" + seed}
+				"FAULTS_LOGS=" + ws.Logs(), "FAULTS_SEED=" + seed}
 			return testCluster(ctx, ws, st, env, s.Log, s.Out, "-timeout", "1h", "-v", "-run", "^TestFaults$", "./faults")
-		}}, run.Task{Name: "draw the dashboard", Do: func(ctx context.Context, s *run.Step) error {
-			s.Sayf("as it was meanwhile: %s", picture)
-			return run.Cmd{Name: "go", Args: []string{"run", ".", "-draw", picture, filepath.Join(ws.Root, "docs", "monitoring"), scrapes},
-				Dir: filepath.Join(ws.Integration(), "promcheck"), Env: []string{"GOWORK=off"}, Log: s.Log}.Run(ctx)
 		}})
 	})
 }

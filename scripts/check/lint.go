@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/check/e2e"
-	"capacityv2.internal/scripts/check/suites"
+	"capacityv2.internal/scripts/check/failswithout"
 	"capacityv2.internal/scripts/ground/cli"
 	"capacityv2.internal/scripts/ground/gitrepo"
 	"capacityv2.internal/scripts/ground/run"
@@ -20,27 +20,31 @@ import (
 )
 
 func lintVerb() *cobra.Command {
-	return cli.Verb("lint", "Check the series without a source tree, and our own code", `
+	return cli.Verb("lint", "Check the patches, and our own code", `
 The patches have to be what tree.lock says, with the trailers that CONTRIBUTING.md lists.
 Our code has to pass gofmt, go vet, staticcheck, shellcheck and actionlint, the rules of docs/monitoring their tests, and
-so has the tooling. test-integration and test-e2e compile against the tree, so their vet and staticcheck wait for it.`, "",
+so has the tooling. Most of our code compiles against the trees, which it applies first.`, "",
 		func(ctx context.Context, ws workspace.Workspace) error {
-			return ws.Run(ctx, "lint", patch.Lint(ws),
-				ws.Task("lists of what fails without the change", lintLists), ws.Task("gofmt", gofmt), ws.Task("go vet", vet),
-				ws.Task("go vet of scripts/ for macOS", vetMacOS), ws.Task("staticcheck", staticcheck),
-				ws.Task("shellcheck and actionlint", shellAndActions), ws.Task("tests of the alerts", testAlerts), ws.Task("tests of the tooling", testScripts))
+			return ws.Run(ctx, "lint", slices.Concat([]run.Task{
+				patch.Lint(ws), ws.Task("lists of what fails without the change", lintLists), ws.Task("gofmt", gofmt),
+				ws.Task("shellcheck and actionlint", shellAndActions),
+			}, patch.Trees(ws, ""), []run.Task{
+				ws.Task("go vet", vet), ws.Task("staticcheck", staticcheck),
+				ws.Task("what is compiled for the tree serves our tests", compiledOnce),
+				ws.Task("tests of the alerts", testAlerts), ws.Task("tests of the tooling", testScripts),
+			})...)
 		})
 }
 
 // lintLists checks the lists of what fails without the change, and of the specs.
 func lintLists(_ context.Context, ws workspace.Workspace, _ *run.Step) error {
-	if _, err := suites.ReadList(ws.EndToEnd()); err != nil {
+	if _, err := failswithout.ReadList(ws.EndToEnd()); err != nil {
 		return err
 	}
 	if _, err := e2e.ReadSelection(specSuite(ws)); err != nil {
 		return err
 	}
-	return suites.LintList(ws.Integration())
+	return failswithout.LintList(ws.Integration())
 }
 
 // testAlerts runs the tests of the rules for Prometheus. Each alert has to fire in one.
@@ -88,51 +92,53 @@ func gofmt(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 	return nil
 }
 
-// goModules are the folders of our Go modules, without those that need the tree as long as
-// there is none.
-func goModules(ws workspace.Workspace, s *run.Step) []string {
-	mods := []string{filepath.Join(ws.Root, "scripts"), filepath.Join(ws.Integration(), "promcheck"), filepath.Join(ws.Integration(), "history")}
-	if !gitrepo.Open(ws.Tree(), nil).Exists() {
-		s.Sayf("test-integration and test-e2e need the tree (make apply): left out")
-		return mods
-	}
-	return append(mods, ws.Integration(), ws.EndToEnd())
+// goCode is Go code of ours that is checked in one go: patterns of packages or files in a folder.
+type goCode struct {
+	folder   string // of the code, below the root
+	from     string // where the go command runs, below the root
+	patterns []string
 }
 
-// moduleEnv keeps what does not need the tree out of the workspace, which names its modules.
-func moduleEnv(dir string) []string {
-	if slices.Contains([]string{"scripts", "promcheck", "history"}, filepath.Base(dir)) {
+// allCode is all Go code of ours. The examples are parts of modules that their readers make: here they are compiled as the
+// tests are.
+var allCode = []goCode{
+	{folder: "scripts", from: "scripts", patterns: []string{"./..."}},
+	{folder: "test-integration", from: "test-integration", patterns: []string{"./..."}},
+	{folder: "test-e2e", from: "test-e2e", patterns: []string{"./..."}},
+	{folder: "staging-overrides/example", from: "test-e2e", patterns: []string{"../staging-overrides/example/main.go"}},
+	{folder: "docs/examples/my-driver", from: "test-e2e", patterns: []string{"../docs/examples/my-driver/main.go"}},
+}
+
+// moduleEnv keeps what does not need the trees out of the workspace, which names their modules.
+func moduleEnv(module string) []string {
+	if module == "scripts" {
 		return []string{"GOWORK=off"}
 	}
 	return nil
 }
 
-// allTags has those of files that only programs for tests have, too.
-const allTags = toolchain.Tags + ",record"
-
-func vet(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
+// eachCode checks all our code with a program, and goes on after a failure. Its arguments are followed by the patterns.
+func eachCode(ctx context.Context, ws workspace.Workspace, s *run.Step, program string, args ...string) error {
 	var errs []error
-	for _, m := range goModules(ws, s) {
-		errs = append(errs, toolchain.GoEnv(ctx, m, moduleEnv(m), s.Log, "vet", "-tags", allTags, "./..."))
+	for _, code := range allCode {
+		cmd := run.Cmd{
+			Dir: filepath.Join(ws.Root, code.from), Env: append(toolchain.Eager(), moduleEnv(code.from)...), Log: s.Log,
+			Name: program, Args: slices.Concat(args, code.patterns),
+		}
+		errs = append(errs, cmd.Run(ctx))
 	}
 	return errors.Join(errs...)
 }
 
-// vetMacOS sees that scripts/, with its tests, compiles on a contributor's Mac as well.
-func vetMacOS(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
-	return toolchain.GoEnv(ctx, filepath.Join(ws.Root, "scripts"), []string{"GOWORK=off", "GOOS=darwin", "GOARCH=arm64"}, s.Log, "vet", "./...")
+func vet(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
+	return eachCode(ctx, ws, s, "go", "vet", "-tags", toolchain.Tags)
 }
 
 func staticcheck(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 	if err := toolchain.BuildTools(ctx, ws, s, toolchain.Staticcheck); err != nil {
 		return err
 	}
-	var errs []error
-	for _, m := range goModules(ws, s) {
-		env := append(toolchain.Eager(), moduleEnv(m)...)
-		errs = append(errs, run.Cmd{Dir: m, Env: env, Log: s.Log, Name: filepath.Join(ws.Bin(), "staticcheck"), Args: []string{"-tags", allTags, "./..."}}.Run(ctx))
-	}
-	return errors.Join(errs...)
+	return eachCode(ctx, ws, s, filepath.Join(ws.Bin(), "staticcheck"), "-tags", toolchain.Tags)
 }
 
 func shellAndActions(ctx context.Context, ws workspace.Workspace, s *run.Step) error {

@@ -8,11 +8,13 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
-	"capacityv2.internal/scripts/build"
-	"capacityv2.internal/scripts/check/suites"
-	"capacityv2.internal/scripts/ground/files"
+	"capacityv2.internal/scripts/check/failswithout"
+	"capacityv2.internal/scripts/check/integration"
+	"capacityv2.internal/scripts/check/overrides"
+	"capacityv2.internal/scripts/check/upstreamsuites"
 	"capacityv2.internal/scripts/ground/run"
 	"capacityv2.internal/scripts/ground/toolchain"
 	"capacityv2.internal/scripts/ground/workspace"
@@ -25,73 +27,62 @@ const (
 	fuzzTime   = "10m"
 )
 
-// longTests are what takes too long for every change, after [tests].
+// longTests are what takes too long for every change, after [tests]: what has to be compiled in another way for it, and
+// what says the same of more combinations.
 func longTests(ws workspace.Workspace) ([]run.Task, error) {
-	selected, err := suites.Upstreams()
+	selected, err := upstreamsuites.All()
 	if err != nil {
 		return nil, err
 	}
-	without, err := suites.NewWithout(ws.Integration(), integrationEnv(ws))
+	without, err := failswithout.NewRunner(ws.Integration(), append(integration.Env(ws), integration.AllPolicies))
 	if err != nil {
 		return nil, err
 	}
-	tasks := append([]run.Task{
-		build.Stock(ws, build.ControlPlane...),
-		ws.Task("all combinations of programs", skew), ws.Task("drivers as they are", zoo), ws.Task("pods under faults, with the race detector", stress),
-		ws.Task("round trips of all API types", func(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
-			return toolchain.UnitTest(ctx, ws.Tree(), s.Log, s.Out, []string{"-timeout", "20m"}, "./pkg/api/testing")
+	tasks := slices.Concat([]run.Task{
+		ws.Each("unit tests that fill API types at random", "", func(ctx context.Context, p workspace.Project, s *run.Step) error {
+			return testTouched(ctx, p, toolchain.Filling, s)
 		}),
+		ws.Task("round trips of all API types", func(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
+			_, err := toolchain.UnitTest(ctx, ws.Tree(), toolchain.Both, s.Log, s.Out, []string{"-timeout", "20m"}, "./pkg/api/testing")
+			return err
+		}),
+		ws.Task("unit tests of the scheduler's plugin with the race detector", testPluginRace),
+		ws.Task("go vet of scripts/ for macOS", vetMacOS),
+		ws.Task("the example does not build without the trees", func(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
+			return overrides.ExampleFails(ctx, example(ws), s)
+		}),
+	}, integration.LongPrograms(ws), integration.LongTests(ws), []run.Task{
+		ws.Task("pods under faults, with the race detector", stress),
 		ws.Task("fuzz tests of the series", fuzz), ws.Task("quick benchmarks, once", smoke),
 		ws.Task(fmt.Sprintf("%d of upstream's suites, gate off and on", len(selected)), func(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 			return testUpstream(ctx, ws, selected, s)
-		})}, without.Tasks()...)
+		}),
+	}, without.Tasks())
 	for i := range tasks {
 		tasks[i].Independent = true
 	}
 	return tasks, nil
 }
 
-// skewPage is the test that docs/reference/skew.md has all combinations.
-const skewPage = "^TestPage$"
-
-// skew runs all combinations of programs with and without the series, and writes the tables of docs/reference/skew.md.
-func skew(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
-	asIs := func(report []byte) (string, error) { return string(report), nil }
-	return writePage(ctx, ws, s, "docs/reference/skew.md", skewPage, "-skew.report", asIs, "./skew", "-timeout", "3h", "-skew.all")
+// testPluginRace needs cgo, so that all that the plugin imports is compiled once
+// more for it. Upstream's test that only waits is left out, and those that count
+// allocations, which the race detector adds to.
+func testPluginRace(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
+	return toolchain.Test(ctx, ws.Tree(), []string{"CGO_ENABLED=1"}, s.Log, s.Out, "-race", "-timeout", "15m",
+		"-skip", "^TestBindPodVolumes$|Allocat", plugin+"/...")
 }
 
-// writePage runs a suite at length, writes the table of its report into a page, and runs the test of that page. reportFlag
-// tells the suite where to put the report.
-func writePage(ctx context.Context, ws workspace.Workspace, s *run.Step, page, pageTest, reportFlag string, table func(report []byte) (string, error), suite string, flags ...string) error {
-	file := strings.TrimSuffix(s.LogPath, filepath.Ext(s.LogPath)) + ".report"
-	if err := os.RemoveAll(file); err != nil {
-		return err
-	}
-	args := append([]string{"-count=1", suite, "-skip", pageTest, "-v", "-parallel", sideBySide, reportFlag + "=" + file}, flags...)
-	if err := integration(ctx, ws, s, nil, args...); err != nil {
-		return err
-	}
-	report, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	text, err := table(report)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	if err := files.UpdateSection(filepath.Join(ws.Root, page), "make test LONG=1", text); err != nil {
-		return err
-	}
-	return integration(ctx, ws, s, nil, "-count=1", suite, "-run", pageTest)
+// vetMacOS sees that scripts/, with its tests, compiles on a contributor's Mac as well. All that it imports is compiled once more
+// for it.
+func vetMacOS(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
+	return toolchain.GoEnv(ctx, filepath.Join(ws.Root, "scripts"), []string{"GOWORK=off", "GOOS=darwin", "GOARCH=arm64"}, s.Log, "vet", "./...")
 }
 
-// stress runs the randomised test of capacity reservation. The race detector needs cgo: all of Kubernetes is compiled once
-// more for it.
+// stress says how to have the same faults again.
 func stress(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 	seed := seed("STRESS_SEED")
 	s.Sayf("the same faults again: STRESS_SEED=%s make test LONG=1", seed)
-	return integration(ctx, ws, s, []string{"CGO_ENABLED=1"}, "-race", "-count=1", "-v", "-timeout", "6h",
-		"-run", "^TestStress$", "./stress", "-stress.pods="+stressPods, "-stress.seed="+seed)
+	return integration.Stress(ctx, ws, s, stressPods, seed)
 }
 
 // smoke runs benchmarks once, to see that they still run.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"capacityv2.internal/scripts/check/prove"
+	"capacityv2.internal/scripts/check/eachpatch"
 	"capacityv2.internal/scripts/ground/cli"
 	"capacityv2.internal/scripts/ground/gitrepo"
 	"capacityv2.internal/scripts/ground/run"
@@ -21,28 +21,40 @@ import (
 )
 
 func verifyVerb() *cobra.Command {
-	var pattern *regexp.Regexp
+	var only *regexp.Regexp
 	var long bool
-	c := cli.Verb("verify", "Check round trip, tree lock, gates, each prefix, and that generated code is up to date", `
-Every prefix of a series has to build and to pass the tests of the packages that it touches.
+	c := cli.Verb("verify", "Check round trip, tree lock, gates and generated code, and the patches that have changed, one by one", `
+With each patch that has changed since the commit before the last one, and without later patches, the tree has to build and to
+pass the tests of the packages that the patch touches. And the patch has to be needed: the test that Proven-By names fails
+without it. Patches of class feature, fix and perf are tried; for the others it says why not.
 
-With --patch, it checks instead that patches are needed: the test that Proven-By names passes with the patch and fails
-without it, both times without the later patches. Patches of class feature, fix and perf are tried; for the others it
-says why not. With --long, it checks both, for all patches.
-
-What has passed is remembered in _work/verified, and is not tried again.`, "  capacityv2 verify --patch 0023", func(ctx context.Context, ws workspace.Workspace) error {
-		return verify(ctx, ws, pattern, long)
+With --only, it checks only the patches whose file name matches. With --long, it checks all of them.
+What has passed is remembered in _work/verified, and is not tried again.`, "  capacityv2 verify --only 0023", func(ctx context.Context, ws workspace.Workspace) error {
+		return verify(ctx, ws, only, long)
 	})
-	cli.PatternFlag(c, &pattern, "patch", "only whether patches are needed whose file name matches")
-	longFlag(c, &long, "also whether each patch is needed")
+	cli.PatternFlag(c, &only, "only", "only patches whose file name matches")
+	longFlag(c, &long, "all patches")
 	return c
 }
 
-// verify checks what the patches claim: that they apply, are the export of their commits, are locked, need no
-// regeneration, and build one by one; and that those whose name matches are needed.
-func verify(ctx context.Context, ws workspace.Workspace, pattern *regexp.Regexp, long bool) error {
+// verify checks what the patches claim: that they apply, are the export of their commits, are locked, and need no
+// regeneration; and of some that they build one by one, and are needed.
+func verify(ctx context.Context, ws workspace.Workspace, only *regexp.Regexp, long bool) error {
 	tasks := append([]run.Task{patch.Lint(ws)}, patch.Trees(ws, "")...)
-	if pattern == nil {
+	var selected eachpatch.Selection
+	var err error
+	switch {
+	case only != nil:
+		selected, err = eachpatch.Matching(ws, only)
+	case long:
+		selected = eachpatch.All
+	default:
+		selected, err = eachpatch.Changed(ctx, ws)
+	}
+	if err != nil {
+		return err
+	}
+	if only == nil {
 		runs, generate, err := patch.Generate(ws, "")
 		if err != nil {
 			return err
@@ -52,9 +64,6 @@ func verify(ctx context.Context, ws workspace.Workspace, pattern *regexp.Regexp,
 				return series.RoundTrip(ctx, p.Repo(s.Log), p.Series(), p.Tree()+"-verify", s)
 			}),
 			ws.Task("Go version and feature gates against the tree", verifyGates),
-			ws.Each("each prefix builds and passes the tests it touches", "", func(ctx context.Context, p workspace.Project, s *run.Step) error {
-				return prove.Prefixes(ctx, ws, p, s)
-			}),
 		}, generate, []run.Task{{Name: "generated code is up to date", Do: func(context.Context, *run.Step) error {
 			var errs []error
 			for _, r := range runs {
@@ -62,18 +71,12 @@ func verify(ctx context.Context, ws workspace.Workspace, pattern *regexp.Regexp,
 			}
 			return errors.Join(errs...)
 		}}})
-		if long {
-			pattern = everything
-		}
 	}
-	if pattern != nil {
-		plan, err := prove.NewPlan(ws, pattern)
-		if err != nil {
-			return err
-		}
-		tasks = append(tasks, plan.Tasks...)
+	plan, err := eachpatch.NewPlan(ws, selected)
+	if err != nil {
+		return err
 	}
-	return ws.Run(ctx, "verify", tasks...)
+	return ws.Run(ctx, "verify", append(tasks, plan.Tasks...)...)
 }
 
 func verifyGates(ctx context.Context, ws workspace.Workspace, s *run.Step) error {

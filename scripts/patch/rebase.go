@@ -1,7 +1,6 @@
 package patch
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +32,7 @@ the same command again. At the end, that tree is the one in use.
 A forecast changes nothing.`, "  capacityv2 rebase --base v1.38.0-alpha.0 --forecast", func(ctx context.Context, ws workspace.Workspace) error {
 		return rebase(ctx, ws, project, version, forecast)
 	})
-	c.Flags().StringVar(&version, "base", "", "the `VERSION` to move to (for a forecast, the default is the one in use)")
+	c.Flags().StringVar(&version, "base", "", "the `VERSION` to move to (without it, those that are served are listed)")
 	c.Flags().BoolVar(&forecast, "forecast", false, "only tell the outcome of every patch: go on after a conflict, and leave all as it is")
 	c.Flags().StringVar(&project, "project", workspace.Kubernetes, "upstream project, a `FOLDER` of patches/")
 	return c
@@ -51,23 +50,14 @@ func rebase(ctx context.Context, ws workspace.Workspace, project, version string
 	if err != nil {
 		return err
 	}
-	if version == "" && !forecast {
-		return run.Refuse(run.Refusal{
-			Found:    "no base to move to",
-			Expected: "a tag of the project, such as " + o.Version,
-			Run:      "make rebase BASE=" + o.Version,
-		})
+	if err := base.EnsureServed(ctx, o, version, func(version string) string { return rebaseCommand(p, version) }); err != nil {
+		return err
 	}
-	o.Version, o.Checkout = cmp.Or(version, o.Version), ""
-	if p.Staging {
-		if _, err := base.StagingVersion(o.Version); err != nil {
-			return err
-		}
-	}
+	o.Version, o.Checkout = version, ""
 	if forecast {
-		dir := rebaseDir(p, "forecast-"+o.Version)
-		tasks := Applied(ws, rebaseTree(ws, p, o, dir, true), takenNames(ws, p, dir), rebasePatches(p, dir, true))
-		return ws.Run(ctx, "rebase", tasks...)
+		o.Partial = true
+		dir := rebaseDir(p, "forecast-"+version)
+		return ws.Run(ctx, "rebase", Applied(ws, rebaseTree(ws, p, o, dir), takenNames(ws, p, dir), forecastPatches(p, version, dir))...)
 	}
 	before, err := base.Pinned(p.Pin())
 	if err != nil {
@@ -81,12 +71,22 @@ func rebase(ctx context.Context, ws workspace.Workspace, project, version string
 			return err
 		}
 	}
-	dir := rebaseDir(p, o.Version)
-	return ws.Run(ctx, "rebase", Applied(ws,
-		rebaseTree(ws, p, o, dir, false), takenNames(ws, p, dir), rebasePatches(p, dir, false),
+	dir := rebaseDir(p, version)
+	return ws.Run(ctx, "rebase", Applied(ws, rebaseTree(ws, p, o, dir), takenNames(ws, p, dir),
+		run.Task{Name: "patches", Do: func(ctx context.Context, s *run.Step) error {
+			return series.Rebase(ctx, gitrepo.Open(dir, s.Log), p.Series(), rebaseCommand(p, version), s)
+		}},
 		run.Task{Name: "take the base over", Do: func(ctx context.Context, s *run.Step) error {
-			return adopt(ctx, ws, p, o, before, dir, s)
+			return takeOver(ctx, ws, p, o, before, dir, s)
 		}})...)
+}
+
+// rebaseCommand is what a person gives once more after a conflict.
+func rebaseCommand(p workspace.Project, version string) string {
+	if p.Name == workspace.Kubernetes {
+		return "make rebase BASE=" + version
+	}
+	return "make rebase BASE=" + version + " PROJECT=" + p.Name
 }
 
 // takenNames says which names and numbers of ours the base in dir has.
@@ -96,7 +96,7 @@ func takenNames(ws workspace.Workspace, p workspace.Project, dir string) run.Tas
 		if err != nil {
 			return err
 		}
-		taken, err := series.Taken(ctx, gitrepo.Open(dir, s.Log), append(list.Ours(), p.Names...), p.NamesIn)
+		taken, err := series.TakenNames(ctx, gitrepo.Open(dir, s.Log), append(list.Ours(), p.Names...), p.NamesIn)
 		if err != nil {
 			return err
 		}
@@ -110,30 +110,20 @@ func takenNames(ws workspace.Workspace, p workspace.Project, dir string) run.Tas
 	}}
 }
 
-// rebasePatches puts the patches that are not there yet on the tree in dir, and counts the outcomes.
-func rebasePatches(p workspace.Project, dir string, forecast bool) run.Task {
+// forecastPatches tells what becomes of each patch.
+func forecastPatches(p workspace.Project, version, dir string) run.Task {
 	return run.Task{Name: "patches", Do: func(ctx context.Context, s *run.Step) error {
-		patches, err := series.Read(p.Series())
+		outcomes, err := series.Forecast(ctx, gitrepo.Open(dir, s.Log), p.Series(), s)
 		if err != nil {
 			return err
 		}
-		results, err := series.Rebase(ctx, gitrepo.Open(dir, s.Log), p.Series(), patches, forecast, s)
-		s.AtEnd("rebase of %s in %s: %s\n", p.Title, dir, tally(results))
-		return err
+		var parts []string
+		for _, o := range []series.Outcome{series.Clean, series.Fuzz, series.Upstream, series.Conflict} {
+			parts = append(parts, fmt.Sprintf("%d %s", outcomes[o], o))
+		}
+		s.AtEnd("forecast for %s %s in %s: %s\n", p.Title, version, dir, strings.Join(parts, ", "))
+		return nil
 	}}
-}
-
-// tally counts the outcomes.
-func tally(results []series.Result) string {
-	n := map[series.Outcome]int{}
-	for _, r := range results {
-		n[r.Outcome]++
-	}
-	var parts []string
-	for _, o := range []series.Outcome{series.Clean, series.Fuzz, series.Upstream, series.Conflict} {
-		parts = append(parts, fmt.Sprintf("%d %s", n[o], o))
-	}
-	return strings.Join(parts, ", ")
 }
 
 // rebaseDir is the tree in which the series is moved to a version.
@@ -154,7 +144,7 @@ func EnsureRemovable(ctx context.Context, p workspace.Project) error {
 	}
 	for _, config := range configs {
 		repo := gitrepo.Open(filepath.Dir(filepath.Dir(config)), nil)
-		if repo.Applying() || series.Stopped(ctx, repo) {
+		if rebased, err := series.Rebased(ctx, repo); repo.Applying() || rebased && err == nil {
 			return run.Refuse(run.Refusal{
 				Found:    "a rebase is under way in " + repo.Dir,
 				Expected: "none",
@@ -183,28 +173,17 @@ func requireCommitted(ctx context.Context, ws workspace.Workspace, p workspace.P
 	return nil
 }
 
-// rebaseTree makes the tree of another base, unless a rebase has come through a patch in it.
-func rebaseTree(ws workspace.Workspace, p workspace.Project, o base.Options, dir string, forecast bool) run.Task {
+// rebaseTree makes the tree of another base, unless it is there with what a person has merged. That of a forecast is made
+// anew: other modules may be served today.
+func rebaseTree(ws workspace.Workspace, p workspace.Project, o base.Options, dir string) run.Task {
 	return run.Task{Name: "base tree " + o.Version, Do: func(ctx context.Context, s *run.Step) error {
 		if err := toolchain.RequireDisk(ws.Work, treeDisk); err != nil {
 			return err
 		}
-		if repo := gitrepo.Open(dir, s.Log); !forecast && repo.Exists() {
-			// Half-merged work of a person is not ours to remove.
-			if repo.Applying() {
-				return run.Refuse(run.Refusal{
-					Found:    "a rebase is under way in " + dir,
-					Expected: "none",
-					Run:      "git -C " + dir + " am --continue, or remove the folder",
-				})
+		if o.Partial {
+			if err := os.RemoveAll(dir); err != nil {
+				return err
 			}
-			if series.Stopped(ctx, repo) {
-				s.Sayf("going on in %s", dir)
-				return base.Ensure(ctx, dir, o, s)
-			}
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			return err
 		}
 		if err := base.Ensure(ctx, dir, o, s); err != nil {
 			return err
@@ -215,37 +194,41 @@ func rebaseTree(ws workspace.Workspace, p workspace.Project, o base.Options, dir
 	}}
 }
 
-// adopt makes the rebased tree the one in use, and writes what belongs to it in the place of the modules that were
+// takeOver makes the rebased tree the one in use, and writes what belongs to it in the place of the modules that were
 // pinned before.
-func adopt(ctx context.Context, ws workspace.Workspace, p workspace.Project, o base.Options, before []module.Version, dir string, s *run.Step) error {
+func takeOver(ctx context.Context, ws workspace.Workspace, p workspace.Project, o base.Options, before []module.Version, dir string, s *run.Step) error {
 	if err := base.Repin(ctx, o, s.Log); err != nil {
 		return err
 	}
 	if err := base.Replace(ctx, dir, p.Tree(), s.Log); err != nil {
 		return err
 	}
-	if err := export(ctx, ws, p, s); err != nil || slices.Contains(before, module.Version{Path: p.Module, Version: o.Version}) {
+	e, err := prepare(ctx, ws, p, s)
+	if err == nil {
+		err = e.write(ctx, s)
+	}
+	if err != nil || slices.Contains(before, module.Version{Path: p.Module, Version: o.Version}) {
 		return err
 	}
 	if p.Staging {
 		// Releases are counted from 1 on each base.
-		if err := errors.Join(os.WriteFile(ws.Revision(), []byte("1\n"), 0o644), base.FollowUses(ws.Root, p.Tree())); err != nil {
+		if err := errors.Join(os.WriteFile(ws.Revision(), []byte("1\n"), 0o644), base.UpdateGoWork(ws.Root, p.Tree())); err != nil {
 			return err
 		}
 	}
-	return follow(ctx, ws, p, before, s)
+	return updateOurModules(ctx, ws, p, before, s)
 }
 
-// follow moves the Go modules of ours to the modules of a new base, and names the files
+// updateOurModules moves the Go modules of ours to the modules of a new base, and names the files
 // that have to be edited by hand.
-func follow(ctx context.Context, ws workspace.Workspace, p workspace.Project, before []module.Version, s *run.Step) error {
+func updateOurModules(ctx context.Context, ws workspace.Workspace, p workspace.Project, before []module.Version, s *run.Step) error {
 	root := gitrepo.Open(ws.Root, s.Log)
 	ours, err := root.Lines(ctx, "ls-files", "--", "*/go.mod", ":!scripts")
 	if err != nil {
 		return err
 	}
 	for _, goMod := range ours {
-		if err := base.Follow(filepath.Join(ws.Root, filepath.Dir(goMod)), p.Pin(), before); err != nil {
+		if err := base.UpdateGoMod(filepath.Join(ws.Root, filepath.Dir(goMod)), p.Pin(), before); err != nil {
 			return err
 		}
 	}

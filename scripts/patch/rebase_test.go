@@ -30,13 +30,39 @@ func TestRebaseRefuses(t *testing.T) {
 	if err := gitrepo.Open(root, nil).Git(t.Context(), "init", "--quiet"); err != nil {
 		t.Fatal(err)
 	}
-	for name, c := range map[string]struct{ project, version, want string }{
-		"no base":         {"spec", "", "make rebase BASE=v1.0.0"},
-		"no such project": {"spce", "v1.1.0", "unknown project"},
-		"not committed":   {"spec", "v1.1.0", "that are not committed"},
+	proxy := filepath.Join(root, "proxy", "example.org", "spec", "@v")
+	if err := os.MkdirAll(proxy, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	served := ""
+	for _, version := range []string{"v0.9.0", "v1.0.0", "v1.1.0", "v1.2.0-rc.1"} {
+		served += version + "\n"
+		for name, content := range map[string]string{"list": served, version + ".info": `{"Version":"` + version + `"}`, version + ".mod": "module example.org/spec\n"} {
+			if err := os.WriteFile(filepath.Join(proxy, name), []byte(content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Setenv("GOPROXY", "file://"+filepath.Join(root, "proxy"))
+	t.Setenv("GONOSUMDB", "*")
+	t.Setenv("GOMODCACHE", filepath.Join(root, "cache"))
+	t.Setenv("GOFLAGS", "-modcacherw")
+	for name, c := range map[string]struct {
+		project, version string
+		forecast         bool
+		want             []string
+	}{
+		"no base":         {"spec", "", false, []string{"no BASE to move Spec to", "after v1.0.0, those are v1.1.0, v1.2.0-rc.1\n", "make rebase BASE=v1.2.0-rc.1 PROJECT=spec FORECAST=1"}},
+		"no base to try":  {"spec", "", true, []string{"no BASE to move Spec to"}},
+		"no such base":    {"spec", "v1.3.0", true, []string{"Spec v1.3.0 does not exist", "after v1.0.0, those are v1.1.0, v1.2.0-rc.1\n"}},
+		"no such project": {"spce", "v1.1.0", false, []string{"unknown project"}},
+		"not committed":   {"spec", "v1.1.0", false, []string{"that are not committed"}},
 	} {
-		if err := rebase(t.Context(), ws, c.project, c.version, false); !run.IsRefusal(err) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want a refusal that holds %q", name, err, c.want)
+		err := rebase(t.Context(), ws, c.project, c.version, c.forecast)
+		for _, want := range c.want {
+			if !run.IsRefusal(err) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want a refusal that holds %q", name, err, want)
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@ package patch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -44,10 +45,20 @@ func Bases(ws workspace.Workspace, project string) []run.Task {
 
 // Trees makes the trees of a project, or of all if its name is "", and puts the series on them.
 func Trees(ws workspace.Workspace, project string) []run.Task {
-	return append(Bases(ws, project), ws.Each("apply the series", project, func(ctx context.Context, p workspace.Project, s *run.Step) error {
-		s.Sayf("%s: %s", p.Title, p.Tree())
-		return series.Apply(ctx, p.Repo(s.Log), p.Series(), s)
-	}))
+	return append(Bases(ws, project), run.Task{Name: "apply the series", Do: func(ctx context.Context, s *run.Step) error {
+		projects, err := ws.Named(project)
+		if err != nil {
+			return err
+		}
+		var errs []error // of all: the lock of one must not hide that of another
+		for _, p := range projects {
+			s.Sayf("%s: %s", p.Title, p.Tree())
+			if err := series.Apply(ctx, p.Repo(s.Log), p.Series(), s); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", p.Name, err))
+			}
+		}
+		return errors.Join(errs...)
+	}})
 }
 
 // Applied makes all trees, and then come further tasks.
@@ -73,11 +84,15 @@ func Lint(ws workspace.Workspace) run.Task {
 			return err
 		}
 		for _, p := range projects {
-			if err := series.Lint(p.Series(), series.Rules{Generated: p.Generated, MixGenerated: p.MixGenerated}); err != nil {
+			if err := series.Lint(p.Series(), rules(p)); err != nil {
 				return fmt.Errorf("%s: %w", p.Name, err)
 			}
 		}
 		_, err = ws.Gates()
 		return err
 	}}
+}
+
+func rules(p workspace.Project) series.Rules {
+	return series.Rules{Generated: p.Generated, MixGenerated: p.MixGenerated}
 }

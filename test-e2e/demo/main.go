@@ -58,7 +58,7 @@ func run(ctx context.Context, o options) error {
 		}
 		for _, s := range stories {
 			var r result
-			if r, err = tell(ctx, o, s, side.name, side.provisioner, t); err != nil {
+			if r, err = runStory(ctx, o, s, side.name, side.provisioner, t); err != nil {
 				err = fmt.Errorf("story %d, %s: %w", s.Number, side.name, err)
 				break
 			}

@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -24,8 +23,6 @@ type cluster struct {
 	schedulers []*measure.Process
 	logs       []string
 	timeline   *measure.Timeline
-	// scraped is when the metrics began to be collected.
-	scraped time.Time
 }
 
 // connect starts the schedulers, and the driver with the provisioner that confirms.
@@ -46,7 +43,7 @@ func connect(t *testing.T) *cluster {
 	} {
 		log := filepath.Join(os.Getenv("FAULTS_LOGS"), []string{"scheduler-1.log", "scheduler-2.log"}[i])
 		must(t, os.RemoveAll(log))
-		p, err := start(measure.Scheduler{Program: filepath.Join(c.components, "kube-scheduler"), Kubeconfig: kubeconfig, Policy: "InFlight", Elect: true, Metrics: true, Log: log, Mark: os.Getenv("CLUSTER_MARK")})
+		p, err := start(measure.Scheduler{Program: filepath.Join(c.components, "kube-scheduler"), Kubeconfig: kubeconfig, Policy: "InFlight", Elect: true, Log: log, Mark: os.Getenv("CLUSTER_MARK")})
 		must(t, err)
 		t.Cleanup(p.End)
 		c.schedulers, c.logs = append(c.schedulers, p), append(c.logs, log)
@@ -57,30 +54,7 @@ func connect(t *testing.T) *cluster {
 	must(t, c.Configure(t.Context(), measure.Driver{Pools: []int{60, 40}, Provisioner: measure.Patched}))
 	c.timeline, err = c.Record(t.Context())
 	must(t, err)
-	c.scrape(t)
 	return c
-}
-
-// scrape collects metrics until the test is over.
-func (c *cluster) scrape(t *testing.T) {
-	c.scraped = time.Now()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- c.Scrape(ctx, os.Getenv("FAULTS_SCRAPES"), c.schedulers...) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// mark notes beside the metrics what is done now, for the picture of the dashboard.
-func (c *cluster) mark(t *testing.T, what string) {
-	t.Helper()
-	t.Log(what)
-	file := fmt.Sprintf("%d.fault", int(time.Since(c.scraped).Seconds()))
-	must(t, os.WriteFile(filepath.Join(os.Getenv("FAULTS_SCRAPES"), file), []byte(what), 0o644))
 }
 
 // revive starts schedulers that have lost their lease, as an init system does.

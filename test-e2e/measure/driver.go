@@ -120,8 +120,7 @@ func (c *Cluster) configured(ctx context.Context, gib int64) error {
 		return err
 	}
 	// The objects may be those of the pods before.
-	_, err = c.provisionerMetrics(ctx)
-	return err
+	return c.provisionersAnswer(ctx)
 }
 
 // WaitForCapacity waits until the nodes show so many GiB, in any order.

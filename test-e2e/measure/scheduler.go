@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -22,8 +21,6 @@ type Scheduler struct {
 	Elect bool
 	// Log is the file to which it writes.
 	Log string
-	// Metrics is whether everybody on this machine may read its metrics.
-	Metrics bool
 	// Mark is a variable by which it is ended with the cluster, "" if it need not be.
 	Mark string
 }
@@ -59,7 +56,6 @@ leaderElection:
 type Process struct {
 	scheduler Scheduler
 	dir       string
-	port      int // of its metrics, or 0
 
 	mutex sync.Mutex // for what follows
 	cmd   *exec.Cmd
@@ -87,13 +83,7 @@ func (s Scheduler) StartBeside() (*Process, error) {
 		return nil, err
 	}
 	p := &Process{scheduler: s, dir: dir}
-	if s.Metrics {
-		p.port, err = freePort()
-	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(s.config()), 0o600)
-	}
-	if err == nil {
+	if err = os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(s.config()), 0o600); err == nil {
 		err = p.start()
 	}
 	if err != nil {
@@ -109,7 +99,7 @@ func (p *Process) start() error {
 		return err
 	}
 	defer log.Close()
-	args := []string{"--config", filepath.Join(p.dir, "config.yaml"), "--v", "4", "--secure-port", strconv.Itoa(p.port),
+	args := []string{"--config", filepath.Join(p.dir, "config.yaml"), "--v", "4", "--secure-port", "0",
 		"--bind-address", "127.0.0.1", "--cert-dir", p.dir, "--authorization-always-allow-paths", "/metrics"}
 	if p.scheduler.Policy != "" {
 		args = append(args, "--feature-gates", "CSIStorageCapacityV2=true")

@@ -41,7 +41,7 @@ import (
 // What users of drivers for local storage have reported, in the sizes of the driver that is
 // here. Without the feature, each spec fails, because a claim is sent where there is no room for
 // it. With the budget, that is before the drain: one number does not tell what all pools of a node hold.
-// docs/explanation/complaints.md has the reports.
+// docs/explanation/compared.md has the reports.
 var _ = utils.SIGDescribe("CSIStorageCapacity complaints", framework.WithFeatureGate(features.CSIStorageCapacityV2), func() {
 	f := framework.NewDefaultFramework("capacity-complaints")
 	f.NamespacePodSecurityLevel = admissionapi.LevelBaseline

@@ -1,6 +1,7 @@
 package clustertest
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -9,8 +10,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
+	"k8s.io/component-base/featuregate"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	clientktesting "k8s.io/kubernetes/test/utils/client-go/ktesting"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
@@ -21,7 +25,6 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
-	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/modeldriver"
 )
 
@@ -39,15 +42,16 @@ type Cluster struct {
 	Namespace string
 
 	options Options
-	server  *apiservertest.Server
+	server  *Server
 	running *sync.WaitGroup
 	// components is the way of drivers and controllers to the server, over which
-	// clients connects them.
+	// clients connects them. links are all ways to it but that of the test.
 	components *link
+	links      []*link
 	clients    clientktesting.TContext
 	// scheduler is the one that runs, and standby waits for its lease. leases is
 	// how many have asked for it.
-	scheduler, standby *process
+	scheduler, standby *runningScheduler
 	leases             int
 	// unseen is set when the scheduler may not know yet what was created.
 	unseen bool
@@ -62,8 +66,9 @@ type Options struct {
 	// ReservationTimeout is capacityReservation.timeoutSeconds of the scheduler,
 	// if not zero.
 	ReservationTimeout int64
-	// ServerFlags are flags of the API server. Feature gates are for the scheduler,
-	// too.
+	// Gates are more feature gates that are on, of all components.
+	Gates []string
+	// ServerFlags are flags of the API server.
 	ServerFlags []string
 	// NoScheduler leaves schedulers to the test.
 	NoScheduler bool
@@ -81,25 +86,16 @@ func Start(tCtx ktesting.TContext) *Cluster {
 	return StartWith(tCtx, Options{})
 }
 
-// StartWith starts a control plane.
+// StartWith starts a control plane, on an API server that the test borrows.
 func StartWith(tCtx ktesting.TContext, options Options) *Cluster {
 	tCtx.Helper()
-	start := apiservertest.StartGateOn
 	if options.GateOff {
 		// Once in a process, with the gate that the other tests of the package have.
 		metrics.Register()
-		start = apiservertest.StartGateOff
 	}
-	server := start(tCtx, apiservertest.NewStorage(), slices.Concat(serverFlags, options.ServerFlags)...)
-
+	server := BorrowServer(tCtx, options)
 	// The server ends after everything that uses it.
 	tCtx = tCtx.WithCancel()
-	var running sync.WaitGroup
-	tCtx.Cleanup(func() {
-		tCtx.Cancel("test is done")
-		running.Wait()
-	})
-	server.Config.QPS, server.Config.Burst = 1000, 10000
 	// As kube-scheduler and kube-controller-manager do.
 	server.Config.ContentType, server.Config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	c := &Cluster{
@@ -107,14 +103,18 @@ func StartWith(tCtx ktesting.TContext, options Options) *Cluster {
 		Namespace: podNamespace,
 		options:   options,
 		server:    server,
-		running:   &running,
+		running:   &sync.WaitGroup{},
 	}
+	tCtx.Cleanup(func() {
+		for _, l := range c.links {
+			l.Finish() // nobody writes to the server when the next test has it
+		}
+		tCtx.Cancel("test is done")
+		c.running.Wait()
+	})
 	var restConfig *rest.Config
-	c.components, restConfig = newLink(server.Config)
+	c.components, restConfig = c.newLink(server.Config)
 	c.clients = clientktesting.WithRESTConfig(tCtx, restConfig)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}
-	_, err := c.Client().CoreV1().Namespaces().Create(c, namespace, metav1.CreateOptions{})
-	c.ExpectNoError(err, "create namespace")
 
 	c.startControllers()
 	if !options.NoScheduler {
@@ -123,8 +123,32 @@ func StartWith(tCtx ktesting.TContext, options Options) *Cluster {
 	return c
 }
 
+// BorrowServer returns an API server with the feature gates of the options, which the components in the test binary have, too.
+// It is wiped when the test ends.
+func BorrowServer(tCtx ktesting.TContext, options Options) *Server {
+	tCtx.Helper()
+	t := target(tCtx)
+	if options.GateOff && t == targetPatched {
+		t = targetGateOff
+	}
+	flags := slices.Concat(targetFlags(t), serverFlags, options.ServerFlags)
+	gates := featuregatetesting.FeatureOverrides{}
+	for _, name := range slices.Concat(defaultGates, options.Gates) {
+		flags = append(flags, "--feature-gates="+name+"=true")
+		gates[featuregate.Feature(name)] = true
+	}
+	gates[gate] = t == targetPatched
+	maps.DeleteFunc(gates, func(name featuregate.Feature, enabled bool) bool {
+		return utilfeature.DefaultFeatureGate.Enabled(name) == enabled
+	})
+	if len(gates) > 0 { // they are global in a process
+		featuregatetesting.SetFeatureGatesDuringTest(tCtx, utilfeature.DefaultFeatureGate, gates)
+	}
+	return servers.borrow(tCtx, t, flags)
+}
+
 // Connect is for a control plane whose scheduler and controllers are started elsewhere.
-func Connect(tCtx ktesting.TContext, server *apiservertest.Server) *Cluster {
+func Connect(tCtx ktesting.TContext, server *Server) *Cluster {
 	tCtx.Helper()
 	c := &Cluster{TContext: clientktesting.WithRESTConfig(tCtx, server.Config), Namespace: podNamespace, server: server}
 	_, err := c.Client().CoreV1().Namespaces().Create(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}, metav1.CreateOptions{})
@@ -194,6 +218,7 @@ func (c *Cluster) StartDriver(config modeldriver.Config) *modeldriver.Driver {
 	c.Helper()
 	driver, err := modeldriver.Start(c, c.clients.Client(), config)
 	c.ExpectNoError(err, "start the model driver")
+	c.running.Go(driver.Wait)
 	c.unseen = true
 	return driver
 }

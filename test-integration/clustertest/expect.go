@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
@@ -52,17 +51,23 @@ const selectedNode = "volume.kubernetes.io/selected-node"
 const Patience = time.Minute
 
 // Eventually waits until check returns nil, and fails the test with its last
-// error if that takes too long.
+// error if that takes too long. It checks less often the longer it waits: each check is work for the API server.
 func (c *Cluster) Eventually(check func(ctx context.Context) error) {
 	c.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(c, 20*time.Millisecond, Patience, true, func(context.Context) (bool, error) {
-		// Not with the context that is about to end: its error tells nothing.
-		last = check(c)
-		return last == nil, nil
-	})
-	if err != nil {
-		c.Fatalf("%v; last: %v", err, last)
+	begin := time.Now()
+	for pause := 20 * time.Millisecond; ; pause = min(pause*3/2, 200*time.Millisecond) {
+		err := check(c)
+		if err == nil {
+			return
+		}
+		if time.Since(begin) > Patience {
+			c.Fatalf("after %v: %v", Patience, err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-c.Done():
+			c.Fatalf("%v; last: %v", context.Cause(c), err)
+		}
 	}
 }
 
@@ -120,10 +125,22 @@ const stays = 300 * time.Millisecond
 // Stays checks for a moment that check returns nil.
 func (c *Cluster) Stays(check func(ctx context.Context) error) {
 	c.Helper()
-	for begin := time.Now(); time.Since(begin) < stays; time.Sleep(20 * time.Millisecond) {
+	for begin := time.Now(); time.Since(begin) < stays; time.Sleep(50 * time.Millisecond) {
 		if err := check(c); err != nil {
 			c.Fatalf("for %v: %v", time.Since(begin), err)
 		}
+	}
+}
+
+// ExpectNodeAfter waits until the pod has a node, which it may have only when a reservation that was made after begin is over.
+// On a busy machine, that may be before the pod is tried, so nobody has to see that it waits.
+func (c *Cluster) ExpectNodeAfter(begin time.Time, pod, node string) {
+	c.Helper()
+	c.ExpectNode(pod, node)
+	// A reservation begins when its volume was created, which is known to the second.
+	least := time.Duration(c.options.ReservationTimeout-1) * time.Second
+	if took := time.Since(begin); took < least {
+		c.Errorf("pod %s had its node after %v, want it after %v or later", pod, took, least)
 	}
 }
 

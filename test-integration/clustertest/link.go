@@ -22,6 +22,9 @@ var errCut = errors.New("the link to the API server is cut")
 // link is the way of one process to the API server. It can be cut, as if the
 // process or the server were gone.
 type link struct {
+	// writing is held by requests that may write. Those that come when it is finished are refused.
+	writing     sync.RWMutex
+	finished    bool
 	mutex       sync.Mutex
 	cut, ended  bool
 	connections map[net.Conn]bool
@@ -35,8 +38,9 @@ type link struct {
 }
 
 // newLink returns a configuration whose connections use a link.
-func newLink(config *rest.Config) (*link, *rest.Config) {
+func (c *Cluster) newLink(config *rest.Config) (*link, *rest.Config) {
 	l := &link{connections: map[net.Conn]bool{}, over: make(chan struct{})}
+	c.links = append(c.links, l)
 	config = rest.CopyConfig(config)
 	config.Dial = l.dial
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &refuser{link: l, next: next} })
@@ -82,6 +86,13 @@ func (l *link) End() {
 		l.ended = true
 		close(l.over)
 	}
+}
+
+// Finish returns when the server has answered what it was asked to write. It is not asked any more.
+func (l *link) Finish() {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	l.finished = true
 }
 
 // hasEnded returns whether all requests have to be refused.
@@ -152,11 +163,11 @@ type refuser struct {
 }
 
 func (w *refuser) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodGet {
+		return w.write(request)
+	}
 	if w.link.hasEnded() {
 		return answer(request, metav1.StatusReasonForbidden, http.StatusForbidden)
-	}
-	if w.link.holds(request) {
-		return w.link.hold(w.next.RoundTrip(request))
 	}
 	query := request.URL.Query()
 	// A watch that begins with a list does not go on from a version.
@@ -164,6 +175,21 @@ func (w *refuser) RoundTrip(request *http.Request) (*http.Response, error) {
 		return w.next.RoundTrip(request)
 	}
 	return answer(request, metav1.StatusReasonExpired, http.StatusGone)
+}
+
+func (w *refuser) write(request *http.Request) (*http.Response, error) {
+	w.link.writing.RLock()
+	if w.link.finished || w.link.hasEnded() {
+		w.link.writing.RUnlock()
+		return answer(request, metav1.StatusReasonForbidden, http.StatusForbidden)
+	}
+	holds := w.link.holds(request)
+	response, err := w.next.RoundTrip(request)
+	w.link.writing.RUnlock()
+	if holds {
+		return w.link.hold(response, err)
+	}
+	return response, err
 }
 
 // answer returns an error as the server would.

@@ -10,7 +10,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/modeldriver"
 )
 
@@ -46,7 +45,7 @@ func (c *Cluster) CreateCSINode(driver, node string, labels ...string) {
 
 // StartProvisioner serves a driver, for all nodes or, if it is not empty, for the node of a segment,
 // and starts external-provisioner beside it. Both end with the test. The flags win over its own.
-func (c *Cluster) StartProvisioner(driver *modeldriver.Driver, node, program string, flags ...string) *apiservertest.Process {
+func (c *Cluster) StartProvisioner(driver *modeldriver.Driver, node, program string, flags ...string) *Process {
 	c.Helper()
 	dir, err := os.MkdirTemp("", "csi") // the path of c.TempDir is too long for a socket
 	c.ExpectNoError(err, "folder for the socket")
@@ -56,11 +55,11 @@ func (c *Cluster) StartProvisioner(driver *modeldriver.Driver, node, program str
 	c.ExpectNoError(err, "listen")
 	c.Cleanup(driver.Serve(listener, node).Stop)
 	own := []string{
-		"--csi-address=" + socket, "--kubeconfig=" + apiservertest.Kubeconfig(c.TContext.TContext, c.RESTConfig(), ""), "--enable-capacity", "--capacity-ownerref-level=-1",
+		"--csi-address=" + socket, "--kubeconfig=" + Kubeconfig(c.TContext.TContext, c.RESTConfig(), ""), "--enable-capacity", "--capacity-ownerref-level=-1",
 		"--kube-api-qps=100", "--kube-api-burst=200", "--worker-threads=20", "--strict-topology", "--extra-create-metadata",
 	}
 	if node != "" {
 		own = append(own, "--node-deployment")
 	}
-	return apiservertest.StartProcess(c.TContext.TContext, program, []string{"NAMESPACE=" + modeldriver.Namespace, "NODE_NAME=" + node}, append(own, flags...)...)
+	return StartProcess(c.TContext.TContext, program, []string{"NAMESPACE=" + modeldriver.Namespace, "NODE_NAME=" + node}, append(own, flags...)...)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,14 +24,15 @@ import (
 )
 
 const (
-	leaseName     = "kube-scheduler"
-	leaseDuration = 5 * time.Second
-	leaseRenewal  = 4 * time.Second
+	leaseName = "kube-scheduler"
+	// On a busy machine, a renewal takes its time.
+	leaseDuration = 10 * time.Second
+	leaseRenewal  = 9 * time.Second
 	leaseRetry    = 500 * time.Millisecond
 )
 
-// process is a scheduler with its own way to the API server.
-type process struct {
+// runningScheduler is one with its own way to the API server.
+type runningScheduler struct {
 	// identity is its name in the lease, if it has to have one.
 	identity  string
 	link      *link
@@ -84,7 +86,7 @@ func (c *Cluster) TakeOver() {
 }
 
 // waitForLease waits until a scheduler has the lease.
-func (c *Cluster) waitForLease(p *process) {
+func (c *Cluster) waitForLease(p *runningScheduler) {
 	c.Helper()
 	c.Eventually(func(ctx context.Context) error {
 		lease, err := c.Client().CoordinationV1().Leases(c.Namespace).Get(ctx, leaseName, metav1.GetOptions{})
@@ -99,7 +101,7 @@ func (c *Cluster) waitForLease(p *process) {
 }
 
 // waitForEnd waits until a scheduler has ended.
-func (c *Cluster) waitForEnd(p *process) {
+func (c *Cluster) waitForEnd(p *runningScheduler) {
 	c.Helper()
 	c.Eventually(func(context.Context) error {
 		select {
@@ -139,11 +141,11 @@ func (c *Cluster) eachLink(do func(*link)) {
 	}
 }
 
-func (c *Cluster) start() *process {
+func (c *Cluster) start() *runningScheduler {
 	c.Helper()
-	link, restConfig := newLink(c.RESTConfig())
+	link, restConfig := c.newLink(c.RESTConfig())
 	tCtx := c.WithCancel().WithRESTConfig(restConfig)
-	p := &process{link: link, done: make(chan struct{})}
+	p := &runningScheduler{link: link, done: make(chan struct{})}
 	p.stop = func() { tCtx.Cancel("scheduler is stopped") }
 
 	config, client := c.schedulerConfig(), tCtx.Client()
@@ -180,7 +182,7 @@ func (c *Cluster) start() *process {
 
 // elected returns run for as long as the process has the lease. If it loses it, it
 // ends, as kube-scheduler does.
-func (c *Cluster) elected(p *process, client coordinationv1.LeasesGetter, run func(context.Context)) func(context.Context) {
+func (c *Cluster) elected(p *runningScheduler, client coordinationv1.LeasesGetter, run func(context.Context)) func(context.Context) {
 	c.Helper()
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
@@ -209,20 +211,29 @@ func (c *Cluster) WaitForScheduler() {
 	core, storage := c.scheduler.informers.Core().V1(), c.scheduler.informers.Storage().V1()
 	everything := labels.Everything()
 	c.Eventually(func(ctx context.Context) error {
-		nodes, err := c.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		if err != nil {
+		// All at once, because the API server waits for its cache with each.
+		var nodes *corev1.NodeList
+		var classes *storagev1.StorageClassList
+		var drivers *storagev1.CSIDriverList
+		var capacities *storagev1.CSIStorageCapacityList
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() (err error) {
+			nodes, err = c.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 			return err
-		}
-		classes, err := c.Client().StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
-		if err != nil {
+		})
+		group.Go(func() (err error) {
+			classes, err = c.Client().StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
 			return err
-		}
-		drivers, err := c.Client().StorageV1().CSIDrivers().List(ctx, metav1.ListOptions{})
-		if err != nil {
+		})
+		group.Go(func() (err error) {
+			drivers, err = c.Client().StorageV1().CSIDrivers().List(ctx, metav1.ListOptions{})
 			return err
-		}
-		capacities, err := c.Client().StorageV1().CSIStorageCapacities(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-		if err != nil {
+		})
+		group.Go(func() (err error) {
+			capacities, err = c.Client().StorageV1().CSIStorageCapacities(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+			return err
+		})
+		if err := group.Wait(); err != nil {
 			return err
 		}
 		seenNodes, err1 := core.Nodes().Lister().List(everything)

@@ -7,6 +7,5 @@
 //
 //   - DRIVER_GUIDE: the folder in which the guide was followed. The driver was built with
 //     the race detector.
-//   - CSI_PROVISIONER: external-provisioner with the series
-//   - COMPONENTS: the folder with kubectl
+//   - COMPONENTS: the folder with kubectl and external-provisioner, with the series
 package driverguide

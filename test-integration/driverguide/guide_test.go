@@ -19,16 +19,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
-	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/clustertest"
 )
 
 const class = "my-driver"
 
+// serverFlags are for what the manifest of the guide has: roles, and a container that mounts.
+var serverFlags = []string{"--authorization-mode=RBAC", "--allow-privileged"}
+
 // TestGuide follows volumes from a claim to the driver and back: with the program, the
 // flags and the permissions of the guide.
 func TestGuide(t *testing.T) {
-	c := clustertest.StartWith(ktesting.Init(t), clustertest.Options{ServerFlags: []string{"--authorization-mode=RBAC", "--allow-privileged"}})
+	c := clustertest.StartWith(ktesting.Init(t), clustertest.Options{ServerFlags: serverFlags})
 	g := apply(c)
 	socket, driver := g.startDriver()
 	g.startProvisioner(socket)
@@ -51,22 +53,22 @@ func TestGuide(t *testing.T) {
 }
 
 // startDriver starts the driver of the manifest, see startDriver.
-func (g *guide) startDriver() (socket string, driver *apiservertest.Process) {
+func (g *guide) startDriver() (socket string, driver *clustertest.Process) {
 	g.Helper()
 	return startDriver(g.TContext.TContext, g.env(g.container("driver"))...)
 }
 
 // startDriver starts the driver on a socket, and returns both. It ends at its first data
 // race.
-func startDriver(tCtx ktesting.TContext, env ...string) (socket string, driver *apiservertest.Process) {
+func startDriver(tCtx ktesting.TContext, env ...string) (socket string, driver *clustertest.Process) {
 	tCtx.Helper()
 	// Not tCtx.TempDir, whose path is too long for a socket.
 	dir, err := os.MkdirTemp("", "guide")
 	tCtx.ExpectNoError(err, "folder for sockets")
 	tCtx.Cleanup(func() { os.RemoveAll(dir) })
 	socket = filepath.Join(dir, "csi.sock")
-	program := filepath.Join(variable(tCtx, "DRIVER_GUIDE"), "my-driver-race")
-	return socket, apiservertest.StartProcess(tCtx, program, append(env, "GORACE=halt_on_error=1"), socket, filepath.Join(dir, "registration.sock"))
+	program := clustertest.Program(tCtx, "DRIVER_GUIDE", "my-driver")
+	return socket, clustertest.StartProcess(tCtx, program, append(env, "GORACE=halt_on_error=1"), socket, filepath.Join(dir, "registration.sock"))
 }
 
 // startProvisioner starts external-provisioner with the flags of the manifest, and more.
@@ -79,7 +81,7 @@ func (g *guide) startProvisioner(socket string, more ...string) {
 	}
 	args := append(append(slices.Clone(container.Args), "--kubeconfig="+g.kubeconfig()), more...)
 	args[i] = "--csi-address=" + socket
-	apiservertest.StartProcess(g.TContext.TContext, variable(g.TContext.TContext, "CSI_PROVISIONER"), g.env(container), args...)
+	clustertest.StartProcess(g.TContext.TContext, clustertest.Program(g.TContext.TContext, "COMPONENTS", "csi-provisioner"), g.env(container), args...)
 }
 
 // callAtOnce calls the driver over several connections at the same time, about volumes without

@@ -16,11 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
-	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/clustertest"
 )
 
-func TestMain(m *testing.M) { apiservertest.Main(m, "MutablePVNodeAffinity") }
+func TestMain(m *testing.M) { clustertest.Main(m, "MutablePVNodeAffinity") }
 
 const node = "node-1"
 
@@ -131,5 +130,5 @@ func (g *guide) env(container corev1.Container) []string {
 // kubeconfig writes one with the permissions of the pod's service account.
 func (g *guide) kubeconfig() string {
 	g.Helper()
-	return apiservertest.Kubeconfig(g.TContext.TContext, g.RESTConfig(), "system:serviceaccount:"+g.daemonSet.Namespace+":"+g.daemonSet.Spec.Template.Spec.ServiceAccountName)
+	return clustertest.Kubeconfig(g.TContext.TContext, g.RESTConfig(), "system:serviceaccount:"+g.daemonSet.Namespace+":"+g.daemonSet.Spec.Template.Spec.ServiceAccountName)
 }

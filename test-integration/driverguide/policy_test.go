@@ -20,7 +20,6 @@ import (
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
-	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/clustertest"
 )
 
@@ -34,7 +33,7 @@ const (
 func startPolicy(t *testing.T) *clustertest.Cluster {
 	t.Helper()
 	tCtx := ktesting.Init(t)
-	c := clustertest.Connect(tCtx, apiservertest.StartGateOn(tCtx, apiservertest.NewStorage(),
+	c := clustertest.Connect(tCtx, clustertest.StartGateOn(tCtx, clustertest.NewStorage(),
 		"--authorization-mode=RBAC", "--allow-privileged", "--disable-admission-plugins=TaintNodesByCondition,StorageObjectInUseProtection"))
 	for _, file := range []string{"driver.yaml", "rbac.yaml", "policy.yaml"} {
 		create(c, filepath.Join("..", "..", "test-e2e", "driver", "deploy", file))

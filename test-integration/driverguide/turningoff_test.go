@@ -17,7 +17,6 @@ import (
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
-	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/clustertest"
 )
 
@@ -34,7 +33,7 @@ const (
 func TestTurningItOff(t *testing.T) {
 	c := clustertest.StartWith(ktesting.Init(t), clustertest.Options{
 		NoScheduler: true,
-		ServerFlags: []string{"--allow-privileged"}, // the first server in a process decides for the others
+		ServerFlags: serverFlags,
 	})
 	for _, name := range []string{"a", "b"} {
 		c.CreateNode(name, map[string]string{topologyKey: name + "-label", zone: "zone", disks: name + "-disks"})
@@ -87,7 +86,7 @@ func TestTurningItOff(t *testing.T) {
 // node has to know that it is its own.
 func TestDeleteAfterTurningOff(t *testing.T) {
 	c := clustertest.StartWith(ktesting.Init(t), clustertest.Options{
-		ServerFlags: []string{"--authorization-mode=RBAC", "--allow-privileged", "--feature-gates=MutablePVNodeAffinity=true"},
+		ServerFlags: serverFlags,
 	})
 	g := apply(c)
 	createCSINode(c, node)
@@ -168,7 +167,7 @@ func nameNodes(c *clustertest.Cluster) string {
 	cmd := exec.CommandContext(c, "sh", "-c", string(block[1]))
 	cmd.Env = append(os.Environ(),
 		"PATH="+components+string(filepath.ListSeparator)+os.Getenv("PATH"),
-		"KUBECONFIG="+apiservertest.Kubeconfig(c.TContext.TContext, c.RESTConfig(), ""), "KUBECACHEDIR="+c.TempDir())
+		"KUBECONFIG="+clustertest.Kubeconfig(c.TContext.TContext, c.RESTConfig(), ""), "KUBECACHEDIR="+c.TempDir())
 	output, err := cmd.CombinedOutput()
 	c.Logf("the script says:\n%s", output)
 	c.ExpectNoError(err, "run the script")

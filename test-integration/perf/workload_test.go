@@ -19,7 +19,6 @@ import (
 	schedulerperf "k8s.io/kubernetes/test/integration/scheduler_perf"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 
-	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/modeldriver"
 )
 
@@ -53,7 +52,13 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return apiservertest.WithFixtures(m.Run)
+	cleanup, err := useFixtureFolder()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer cleanup()
+	return m.Run()
 }
 
 // podsTimeout is for all pods of a workload. Ten thousand of them may take longer than the

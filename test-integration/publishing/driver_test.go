@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
-	"capacityv2.internal/test-integration/apiservertest"
+	"capacityv2.internal/test-integration/clustertest"
 )
 
 // driver reports one number. It cannot do anything else.
@@ -24,12 +24,8 @@ type driver struct {
 }
 
 // start starts the driver and external-provisioner, both until the test ends.
-func (d *driver) start(tCtx ktesting.TContext, server *rest.Config, env []string, flags ...string) *apiservertest.Process {
+func (d *driver) start(tCtx ktesting.TContext, server *rest.Config, env []string, flags ...string) *clustertest.Process {
 	tCtx.Helper()
-	program := os.Getenv("CSI_PROVISIONER")
-	if program == "" {
-		tCtx.Fatal("CSI_PROVISIONER is not set; make test sets it")
-	}
 	dir, err := os.MkdirTemp("", "csi") // the path of tCtx.TempDir is too long for a socket
 	tCtx.ExpectNoError(err)
 	tCtx.Cleanup(func() { os.RemoveAll(dir) })
@@ -41,8 +37,8 @@ func (d *driver) start(tCtx ktesting.TContext, server *rest.Config, env []string
 	csi.RegisterControllerServer(grpcServer, d)
 	go func() { _ = grpcServer.Serve(listener) }()
 	tCtx.Cleanup(grpcServer.Stop)
-	return apiservertest.StartProcess(tCtx, program, env, append([]string{
-		"--csi-address=" + socket, "--kubeconfig=" + apiservertest.Kubeconfig(tCtx, server, ""), "--enable-capacity",
+	return clustertest.StartProcess(tCtx, clustertest.Program(tCtx, "COMPONENTS", "csi-provisioner"), env, append([]string{
+		"--csi-address=" + socket, "--kubeconfig=" + clustertest.Kubeconfig(tCtx, server, ""), "--enable-capacity",
 		"--kube-api-capacity-qps=20", "--capacity-poll-interval=1s", "--retry-interval-start=100ms",
 	}, flags...)...)
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
-	"capacityv2.internal/test-integration/apiservertest"
+	"capacityv2.internal/test-integration/clustertest"
 )
 
 // link is the way of a provisioner to the API server.
@@ -25,7 +25,7 @@ type link struct {
 func startLink(tCtx ktesting.TContext, config *rest.Config) (*link, *rest.Config) {
 	tCtx.Helper()
 	l := &link{}
-	server, config := apiservertest.StartProxy(tCtx, config, func(next http.Handler) http.Handler {
+	server, config := clustertest.StartProxy(tCtx, config, func(next http.Handler) http.Handler {
 		l.next = next
 		return l
 	})

@@ -16,10 +16,10 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
-	"capacityv2.internal/test-integration/apiservertest"
+	"capacityv2.internal/test-integration/clustertest"
 )
 
-func TestMain(m *testing.M) { apiservertest.Main(m) }
+func TestMain(m *testing.M) { clustertest.Main(m) }
 
 const (
 	namespace   = "publishing"
@@ -30,13 +30,14 @@ const (
 // cluster has one node, with one driver and class of the same name.
 type cluster struct {
 	ktesting.TContext
-	*apiservertest.Server
+	*clustertest.Server
 	driver *driver
 }
 
 func start(t *testing.T) *cluster {
+	t.Parallel()
 	tCtx := ktesting.Init(t)
-	c := &cluster{TContext: tCtx, Server: apiservertest.StartGateOn(tCtx, apiservertest.NewStorage()), driver: &driver{name: "publishing.example.com"}}
+	c := &cluster{TContext: tCtx, Server: clustertest.BorrowServer(tCtx, clustertest.Options{}), driver: &driver{name: "publishing.example.com"}}
 	_, err := c.Client.CoreV1().Namespaces().Create(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	c.ExpectNoError(err)
 	_, err = c.Client.CoreV1().Nodes().Create(c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{topologyKey: "node"}}}, metav1.CreateOptions{})

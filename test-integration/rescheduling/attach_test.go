@@ -29,7 +29,7 @@ func expectAttached(c *clustertest.Cluster, claim, node string) {
 
 // TestAttach: the attach-detach controller asks the driver for the volume on the
 // new node.
-func TestAttach(t *testing.T) { clustertest.ForEachPolicy(t, testAttach) }
+func TestAttach(t *testing.T) { clustertest.ForAnyPolicy(t, testAttach) }
 
 func testAttach(t *testing.T, options clustertest.Options) {
 	c := start(t, options)

@@ -15,7 +15,7 @@ import (
 // TestClaimChangesBeforeBinding: a decision for a claim that somebody else has
 // written meanwhile is made again.
 func TestClaimChangesBeforeBinding(t *testing.T) {
-	clustertest.ForEachPolicy(t, testClaimChangesBeforeBinding)
+	clustertest.ForAnyPolicy(t, testClaimChangesBeforeBinding)
 }
 
 func testClaimChangesBeforeBinding(t *testing.T, options clustertest.Options) {
@@ -44,7 +44,7 @@ func testClaimChangesBeforeBinding(t *testing.T, options clustertest.Options) {
 
 // TestSecondScheduler: while a pod is about to be bound, another scheduler sends the claim
 // elsewhere, for a pod of its own. The first decision is made again, and takes nothing away.
-func TestSecondScheduler(t *testing.T) { clustertest.ForEachPolicy(t, testSecondScheduler) }
+func TestSecondScheduler(t *testing.T) { clustertest.ForAnyPolicy(t, testSecondScheduler) }
 
 func testSecondScheduler(t *testing.T, options clustertest.Options) {
 	c, binding := startHolding(t, options, "node-2", true)
@@ -73,7 +73,7 @@ func testSecondScheduler(t *testing.T, options clustertest.Options) {
 // for its claim, and before the driver is asked to rebuild the volume there. The node
 // that the pod would rather use has no room.
 func TestFailedBindingBeforeRebuild(t *testing.T) {
-	clustertest.ForEachPolicy(t, testFailedBindingBeforeRebuild)
+	clustertest.ForAnyPolicy(t, testFailedBindingBeforeRebuild)
 }
 
 func testFailedBindingBeforeRebuild(t *testing.T, options clustertest.Options) {
@@ -97,7 +97,7 @@ func testFailedBindingBeforeRebuild(t *testing.T, options clustertest.Options) {
 // TestSchedulerKilled: a scheduler ends between the selected node and the binding, and
 // the room is gone when the next one starts. It must not take the selected node for the
 // place of the volume.
-func TestSchedulerKilled(t *testing.T) { clustertest.ForEachPolicy(t, testSchedulerKilled) }
+func TestSchedulerKilled(t *testing.T) { clustertest.ForAnyPolicy(t, testSchedulerKilled) }
 
 func testSchedulerKilled(t *testing.T, options clustertest.Options) {
 	c, binding := startHolding(t, options, "node-2", false)

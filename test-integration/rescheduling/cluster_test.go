@@ -12,12 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
-	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/clustertest"
 	"capacityv2.internal/test-integration/modeldriver"
 )
 
-func TestMain(m *testing.M) { apiservertest.Main(m, "MutablePVNodeAffinity") }
+func TestMain(m *testing.M) { clustertest.Main(m, "MutablePVNodeAffinity") }
 
 const (
 	// class is the storage class of a driver that can rebuild volumes.
@@ -29,7 +28,6 @@ const (
 // volumes.
 func start(t *testing.T, options clustertest.Options) *clustertest.Cluster {
 	t.Helper()
-	options.ServerFlags = append(options.ServerFlags, "--feature-gates=MutablePVNodeAffinity=true")
 	return clustertest.StartWith(ktesting.Init(t), options)
 }
 

@@ -11,7 +11,7 @@ import (
 
 // TestDriverDown: a driver that is down releases no volume, which keeps the pod from every
 // other node. It does so when it is back.
-func TestDriverDown(t *testing.T) { clustertest.ForEachPolicy(t, testDriverDown) }
+func TestDriverDown(t *testing.T) { clustertest.ForAnyPolicy(t, testDriverDown) }
 
 func testDriverDown(t *testing.T, options clustertest.Options) {
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{100}))
@@ -33,7 +33,7 @@ func testDriverDown(t *testing.T, options clustertest.Options) {
 // whether or not there is room, and the claim still has the old node.
 func TestWithoutIt(t *testing.T) {
 	t.Run("gate-off", func(t *testing.T) { testWithoutIt(t, clustertest.Options{GateOff: true}) })
-	t.Run("driver-off", func(t *testing.T) { clustertest.ForEachPolicyInTurn(t, testWithoutIt) })
+	t.Run("driver-off", func(t *testing.T) { clustertest.ForAnyPolicyInTurn(t, testWithoutIt) })
 }
 
 func testWithoutIt(t *testing.T, options clustertest.Options) {
@@ -57,7 +57,7 @@ func testWithoutIt(t *testing.T, options clustertest.Options) {
 }
 
 // TestNothingToCheckAnyMore: a pod that waits for room is woken when its driver is deleted.
-func TestNothingToCheckAnyMore(t *testing.T) { clustertest.ForEachPolicy(t, testNothingToCheckAnyMore) }
+func TestNothingToCheckAnyMore(t *testing.T) { clustertest.ForAnyPolicy(t, testNothingToCheckAnyMore) }
 
 func testNothingToCheckAnyMore(t *testing.T, options clustertest.Options) {
 	c, _, _ := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{99}))
@@ -70,7 +70,7 @@ func testNothingToCheckAnyMore(t *testing.T, options clustertest.Options) {
 
 // TestChangedClass: a class is deleted, and created again with other parameters. A pod that waits for room goes on to
 // wait meanwhile, and is woken then.
-func TestChangedClass(t *testing.T) { clustertest.ForEachPolicy(t, testChangedClass) }
+func TestChangedClass(t *testing.T) { clustertest.ForAnyPolicy(t, testChangedClass) }
 
 func testChangedClass(t *testing.T, options clustertest.Options) {
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{99}))

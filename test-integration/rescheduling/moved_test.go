@@ -12,7 +12,7 @@ import (
 
 // TestStaleSelectedNode: the node affinity of a volume counts, and not the node for
 // which the claim was provisioned, which is gone. The node is full of this volume.
-func TestStaleSelectedNode(t *testing.T) { clustertest.ForEachPolicy(t, testStaleSelectedNode) }
+func TestStaleSelectedNode(t *testing.T) { clustertest.ForAnyPolicy(t, testStaleSelectedNode) }
 
 func testStaleSelectedNode(t *testing.T, options clustertest.Options) {
 	c, driver, _ := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{10}))
@@ -29,7 +29,7 @@ func testStaleSelectedNode(t *testing.T, options clustertest.Options) {
 
 // TestMovedByDriver: a driver has moved a volume to node-3, which is drained. The claim
 // still names node-1, which is healthy, and full. There is no privilege for it.
-func TestMovedByDriver(t *testing.T) { clustertest.ForEachPolicy(t, testMovedByDriver) }
+func TestMovedByDriver(t *testing.T) { clustertest.ForAnyPolicy(t, testMovedByDriver) }
 
 func testMovedByDriver(t *testing.T, options clustertest.Options) {
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{99}, []int64{100}))
@@ -56,7 +56,7 @@ func testMovedByDriver(t *testing.T, options clustertest.Options) {
 
 // TestSentByAnybody: node-1 can be used again, and somebody has sent the claim to a node that
 // is full. Every author of a claim may do that. Only node-1 has the data.
-func TestSentByAnybody(t *testing.T) { clustertest.ForEachPolicy(t, testSentByAnybody) }
+func TestSentByAnybody(t *testing.T) { clustertest.ForAnyPolicy(t, testSentByAnybody) }
 
 func testSentByAnybody(t *testing.T, options clustertest.Options) {
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{10}))
@@ -76,7 +76,7 @@ func testSentByAnybody(t *testing.T, options clustertest.Options) {
 // TestNobodySaysWhere: a driver has unset the node affinity and does not say who has the
 // data. While the node to which the claim was sent last is usable, the pod goes there, which needs no room. If
 // that is cordoned, another node needs room.
-func TestNobodySaysWhere(t *testing.T) { clustertest.ForEachPolicy(t, testNobodySaysWhere) }
+func TestNobodySaysWhere(t *testing.T) { clustertest.ForAnyPolicy(t, testNobodySaysWhere) }
 
 func testNobodySaysWhere(t *testing.T, options clustertest.Options) {
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{99}))

@@ -12,7 +12,7 @@ import (
 
 // TestReplicas: while a driver has a copy on another node that can be used, the node
 // affinity stays. The pod goes there, and nothing is rebuilt, so no room is needed.
-func TestReplicas(t *testing.T) { clustertest.ForEachPolicy(t, testReplicas) }
+func TestReplicas(t *testing.T) { clustertest.ForAnyPolicy(t, testReplicas) }
 
 func testReplicas(t *testing.T, options clustertest.Options) {
 	config := local([]int64{100}, []int64{100}, []int64{100})
@@ -33,7 +33,7 @@ func testReplicas(t *testing.T, options clustertest.Options) {
 }
 
 // TestTopologyIsNoName: what the label of a driver's topology says is not the name of the node.
-func TestTopologyIsNoName(t *testing.T) { clustertest.ForEachPolicy(t, testTopologyIsNoName) }
+func TestTopologyIsNoName(t *testing.T) { clustertest.ForAnyPolicy(t, testTopologyIsNoName) }
 
 func testTopologyIsNoName(t *testing.T, options clustertest.Options) {
 	const label = "topology.rebuilds.example.com/storage"
@@ -57,7 +57,7 @@ func testTopologyIsNoName(t *testing.T, options clustertest.Options) {
 
 // TestSurge: while a pod runs on the cordoned node, another one with the same claim
 // does not pull the volume away. It gets the volume when the first one is gone.
-func TestSurge(t *testing.T) { clustertest.ForEachPolicy(t, testSurge) }
+func TestSurge(t *testing.T) { clustertest.ForAnyPolicy(t, testSurge) }
 
 func testSurge(t *testing.T, options clustertest.Options) {
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{100}))
@@ -76,7 +76,7 @@ func testSurge(t *testing.T, options clustertest.Options) {
 
 // TestDeletedNodeWithPod: a node was deleted, and nobody has ended its pod. It may still
 // write, so the volume stays where it is until the pod is gone.
-func TestDeletedNodeWithPod(t *testing.T) { clustertest.ForEachPolicy(t, testDeletedNodeWithPod) }
+func TestDeletedNodeWithPod(t *testing.T) { clustertest.ForAnyPolicy(t, testDeletedNodeWithPod) }
 
 func testDeletedNodeWithPod(t *testing.T, options clustertest.Options) {
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{100}))
@@ -104,7 +104,7 @@ func TestRecreatedNode(t *testing.T) {
 		hasData bool
 	}{{"new-disks", false}, {"old-disks", true}} {
 		t.Run(tc.name, func(t *testing.T) {
-			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) { testRecreatedNode(t, options, tc.hasData) })
+			clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) { testRecreatedNode(t, options, tc.hasData) })
 		})
 	}
 }
@@ -142,7 +142,7 @@ func testRecreatedNode(t *testing.T, options clustertest.Options, hasData bool) 
 
 // TestTolerationPrefersHome: a pod that tolerates the cordon stays where its volume is,
 // although another node has much more room, and nothing else to run.
-func TestTolerationPrefersHome(t *testing.T) { clustertest.ForEachPolicy(t, testTolerationPrefersHome) }
+func TestTolerationPrefersHome(t *testing.T) { clustertest.ForAnyPolicy(t, testTolerationPrefersHome) }
 
 func testTolerationPrefersHome(t *testing.T, options clustertest.Options) {
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{250}))

@@ -11,7 +11,7 @@ import (
 
 // TestMixedPod: the volume that has to be rebuilt and a new one need room on the
 // same node, in pools of their own. A third volume can be used everywhere.
-func TestMixedPod(t *testing.T) { clustertest.ForEachPolicyInTurn(t, testMixedPod) }
+func TestMixedPod(t *testing.T) { clustertest.ForAnyPolicyInTurn(t, testMixedPod) }
 
 func testMixedPod(t *testing.T, options clustertest.Options) {
 	c := start(t, options)
@@ -46,7 +46,7 @@ func testMixedPod(t *testing.T, options clustertest.Options) {
 }
 
 // TestRace: there is room for the volume of one of two pods.
-func TestRace(t *testing.T) { clustertest.ForEachPolicy(t, testRace) }
+func TestRace(t *testing.T) { clustertest.ForAnyPolicy(t, testRace) }
 
 func testRace(t *testing.T, options clustertest.Options) {
 	c := start(t, options)

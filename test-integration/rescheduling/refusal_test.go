@@ -48,7 +48,7 @@ func forEachScheduler(t *testing.T, test func(t *testing.T, options clustertest.
 	t.Helper()
 	for name, restart := range schedulers {
 		t.Run(name, func(t *testing.T) {
-			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) { test(t, options, restart) })
+			clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) { test(t, options, restart) })
 		})
 	}
 }

@@ -15,7 +15,7 @@ var replicas = []clustertest.Pod{{Name: "replica-0", Claims: app.Claims}, {Name:
 
 // TestSharedClaim: two pods that share a claim go to the same node, one after the other.
 // When only one of them is evicted, it waits for the node of the other one.
-func TestSharedClaim(t *testing.T) { clustertest.ForEachPolicy(t, testSharedClaim) }
+func TestSharedClaim(t *testing.T) { clustertest.ForAnyPolicy(t, testSharedClaim) }
 
 func testSharedClaim(t *testing.T, options clustertest.Options) {
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{99}, []int64{99}))
@@ -51,7 +51,7 @@ func testSharedClaim(t *testing.T, options clustertest.Options) {
 func TestSharedClaimFailedBinding(t *testing.T) {
 	for name, node := range map[string]string{"same-scheduler": "", "another": "node-2"} {
 		t.Run(name, func(t *testing.T) {
-			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) { testSharedClaimFailedBinding(t, options, node) })
+			clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) { testSharedClaimFailedBinding(t, options, node) })
 		})
 	}
 }

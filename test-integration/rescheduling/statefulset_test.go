@@ -22,7 +22,7 @@ func statefulSet(c *clustertest.Cluster, replicas int) []clustertest.Pod {
 
 // TestDrainToLargeNode: four pods with volumes of 100Gi are on a node that is drained. One other node has 400Gi, and two have
 // 99Gi: all go to that of 400Gi.
-func TestDrainToLargeNode(t *testing.T) { clustertest.ForEachPolicy(t, testDrainToLargeNode) }
+func TestDrainToLargeNode(t *testing.T) { clustertest.ForAnyPolicy(t, testDrainToLargeNode) }
 
 func testDrainToLargeNode(t *testing.T, options clustertest.Options) {
 	c := start(t, options)
@@ -54,7 +54,7 @@ func testDrainToLargeNode(t *testing.T, options clustertest.Options) {
 
 // TestRestartMany: 16 pods with volumes of 100Gi on four nodes of 400Gi are deleted and created again. Their driver can
 // rebuild volumes elsewhere, and each pod goes back to its node, whether or not another one waits for room.
-func TestRestartMany(t *testing.T) { clustertest.ForEachPolicy(t, testRestartMany) }
+func TestRestartMany(t *testing.T) { clustertest.ForAnyPolicy(t, testRestartMany) }
 
 func testRestartMany(t *testing.T, options clustertest.Options) {
 	c := start(t, options)

@@ -15,7 +15,7 @@ import (
 // the node affinity. Then no other node may take the pod, because nothing would check
 // for room there.
 func TestUncordonBeforeAffinity(t *testing.T) {
-	clustertest.ForEachPolicy(t, testUncordonBeforeAffinity)
+	clustertest.ForAnyPolicy(t, testUncordonBeforeAffinity)
 }
 
 func testUncordonBeforeAffinity(t *testing.T, options clustertest.Options) {
@@ -40,7 +40,7 @@ func testUncordonBeforeAffinity(t *testing.T, options clustertest.Options) {
 
 // TestReleasedBeforeCordon: the scheduler sees that the volume is released before it sees
 // the cordon.
-func TestReleasedBeforeCordon(t *testing.T) { clustertest.ForEachPolicy(t, testReleasedBeforeCordon) }
+func TestReleasedBeforeCordon(t *testing.T) { clustertest.ForAnyPolicy(t, testReleasedBeforeCordon) }
 
 func testReleasedBeforeCordon(t *testing.T, options clustertest.Options) {
 	c, driver, data := startAtHome(t, options, "600Gi", local([]int64{600}, []int64{100}))
@@ -59,7 +59,7 @@ func testReleasedBeforeCordon(t *testing.T, options clustertest.Options) {
 
 // TestUncordonBeforeBinding: a decision is not carried out if the volume can stay
 // after all.
-func TestUncordonBeforeBinding(t *testing.T) { clustertest.ForEachPolicy(t, testUncordonBeforeBinding) }
+func TestUncordonBeforeBinding(t *testing.T) { clustertest.ForAnyPolicy(t, testUncordonBeforeBinding) }
 
 func testUncordonBeforeBinding(t *testing.T, options clustertest.Options) {
 	c, binding := startHolding(t, options, "node-2", true)
@@ -86,7 +86,7 @@ func testUncordonBeforeBinding(t *testing.T, options clustertest.Options) {
 // TestUncordonAfterDecision: a pod has got another node, where its volume is being copied
 // to, when the old one can be used again. The volume moves all the same, and the driver does
 // not say meanwhile that it is at home.
-func TestUncordonAfterDecision(t *testing.T) { clustertest.ForEachPolicy(t, testUncordonAfterDecision) }
+func TestUncordonAfterDecision(t *testing.T) { clustertest.ForAnyPolicy(t, testUncordonAfterDecision) }
 
 func testUncordonAfterDecision(t *testing.T, options clustertest.Options) {
 	c, driver, data := startCopying(t, options)

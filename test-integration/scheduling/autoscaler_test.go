@@ -18,7 +18,7 @@ import (
 // TestAutoscalerGuide: the object of docs/how-to/autoscalers.md is one that the API server takes, and gives the
 // nodes that it is for room for two volumes of 100Gi, but not for one that is larger.
 func TestAutoscalerGuide(t *testing.T) {
-	clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+	clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
 		object := guideObject(t)
 		c := clustertest.StartWith(ktesting.Init(t), options)
 		c.CreateUnserved(object.StorageClassName, "driver.example.com")
@@ -68,7 +68,7 @@ var startupTaint = corev1.Taint{Key: "startup-taint.cluster-autoscaler.kubernete
 func TestStartupTaint(t *testing.T) {
 	for name, taints := range map[string][]corev1.Taint{"with": {startupTaint}, "without": nil} {
 		t.Run(name, func(t *testing.T) {
-			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+			clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
 				c := clustertest.StartWith(ktesting.Init(t), options)
 				config := local([]int64{100, 100})
 				c.CreateUnserved(class, config.Name)
@@ -110,7 +110,7 @@ func expectTainted(c *clustertest.Cluster, pod string) {
 // TestSimulatedReserve: an autoscaler that runs Reserve, as for pods with resource claims, and never unreserves. The pods count
 // once, where the simulator has put them, and nothing is left when it reverts.
 func TestSimulatedReserve(t *testing.T) {
-	clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+	clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
 		c := clustertest.StartWith(ktesting.Init(t), options)
 		object := guideObject(t)
 		c.CreateUnserved(object.StorageClassName, "driver.example.com")

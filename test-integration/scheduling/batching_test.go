@@ -61,11 +61,7 @@ func TestBatchedPods(t *testing.T) {
 // scores are those from before it.
 func TestBatchedPodsOfZones(t *testing.T) {
 	withAndWithout(t, func(t *testing.T, options clustertest.Options) {
-		zones := modeldriver.Config{Name: "zones.example.com", Classes: []string{class}, Segments: []modeldriver.Segment{
-			{Labels: map[string]string{zone: "a"}, Pools: modeldriver.GiB(80)},
-			{Labels: map[string]string{zone: "b"}, Pools: modeldriver.GiB(80)},
-		}}
-		driver := testBatched(t, options, zones, 10, 8)
+		driver := testBatched(t, options, zones([]int64{80}, []int64{80}), 10, 8)
 		if n := driver.Volumes(); !options.GateOff && !slices.Equal(n, []int{4, 4}) {
 			t.Errorf("volumes of the zones: %v, want 4 each", n)
 		}

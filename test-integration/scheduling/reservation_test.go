@@ -17,7 +17,7 @@ import (
 // the same pods have to get nodes without room, otherwise the test proves nothing.
 func withAndWithout(t *testing.T, test func(*testing.T, clustertest.Options)) {
 	t.Helper()
-	clustertest.ForEachPolicyInTurn(t, test)
+	clustertest.ForAnyPolicyInTurn(t, test)
 	t.Run("gate-off", func(t *testing.T) { test(t, clustertest.Options{GateOff: true}) })
 }
 
@@ -110,7 +110,7 @@ func testReservedCapacity(t *testing.T, options clustertest.Options) {
 // TestProfilesShareReservations: two pods compete for an object. It does not help
 // that a profile of its own schedules each of them.
 func TestProfilesShareReservations(t *testing.T) {
-	clustertest.ForEachPolicy(t, testProfilesShareReservations)
+	clustertest.ForAnyPolicy(t, testProfilesShareReservations)
 }
 
 func testProfilesShareReservations(t *testing.T, options clustertest.Options) {

@@ -13,7 +13,7 @@ import (
 // TestPodsWithOneClaim: five pods share a claim. Its volume is in flight once, and not at all when
 // it is shown.
 func TestPodsWithOneClaim(t *testing.T) {
-	clustertest.ForEachPolicyInTurn(t, func(t *testing.T, options clustertest.Options) {
+	clustertest.ForAnyPolicyInTurn(t, func(t *testing.T, options clustertest.Options) {
 		c := clustertest.StartWith(ktesting.Init(t), options)
 		c.CreateNodes(1)
 		driver := c.StartDriver(unpublished([]int64{100}))

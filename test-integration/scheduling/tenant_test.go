@@ -19,7 +19,7 @@ import (
 // TestClaimsOfATenant: the owner of a claim writes its selected node. The claim is never provisioned, because it has a selector,
 // and keeps nobody off the node.
 func TestClaimsOfATenant(t *testing.T) {
-	clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+	clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
 		c := clustertest.StartWith(ktesting.Init(t), options)
 		c.CreateNodes(1)
 		config := unpublished([]int64{100})
@@ -57,7 +57,7 @@ const selectedNode = "volume.kubernetes.io/selected-node"
 // TestTwoPublishers: while one publisher takes over from another, two objects are for one node. What
 // was decided is in flight in both, until each shows it.
 func TestTwoPublishers(t *testing.T) {
-	clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+	clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
 		c := clustertest.StartWith(ktesting.Init(t), options)
 		c.CreateNodes(1)
 		driver := c.StartDriver(unpublished([]int64{100}))
@@ -82,7 +82,7 @@ func TestTwoPublishers(t *testing.T) {
 // TestOwnerClearsClaim: an owner who takes the selected node away from a claim does not free what its
 // volume takes, which no object shows yet.
 func TestOwnerClearsClaim(t *testing.T) {
-	clustertest.ForEachPolicy(t, func(t *testing.T, options clustertest.Options) {
+	clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
 		c := clustertest.StartWith(ktesting.Init(t), options)
 		c.CreateNodes(1)
 		driver := c.StartDriver(unpublished([]int64{100}))

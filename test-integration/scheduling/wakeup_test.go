@@ -5,28 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/clustertest"
-	"capacityv2.internal/test-integration/modeldriver"
 )
 
 // capacityEvents are those by which the scheduler learns of capacity.
 const capacityEvents = "storage.k8s.io/CSIStorageCapacity"
 
-// TestWakeUp: capacity that grows wakes the pods that wait for its class, and no
-// other pod. The queue would flush its pods after five minutes
-// only.
-func TestWakeUp(t *testing.T) { clustertest.ForEachPolicyInTurn(t, testWakeUp) }
+// TestWakeUp: capacity that grows wakes the pods that wait for its class, and no other pod. Less room is no reason to try a pod
+// again. The queue would flush its pods after five minutes only.
+func TestWakeUp(t *testing.T) { clustertest.ForAnyPolicyInTurn(t, testWakeUp) }
 
 func testWakeUp(t *testing.T, options clustertest.Options) {
 	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(1)
-	driver := c.StartDriver(local([]int64{60, 10}))
+	driver := c.StartDriver(local([]int64{70, 10}))
 	other := local([]int64{10})
 	other.Name, other.Classes = "other.example.com", []string{"other"}
 	c.StartDriver(other)
@@ -37,40 +34,8 @@ func testWakeUp(t *testing.T, options clustertest.Options) {
 	c.ExpectNoRoom("waiting", 1)
 	woken := c.Woken(capacityEvents)
 
-	// The largest pool does not grow.
-	begin := time.Now()
-	driver.Resize("node-1", 1, 50<<30)
-	c.ExpectNode("waiting", "node-1")
-	t.Logf("the pod had its node after %s", time.Since(begin))
-	// None, if the pod was about to be tried again anyway.
-	if got := c.Woken(capacityEvents) - woken; got > 1 {
-		c.Errorf("%d pods were woken, want only the one that waited for the class", got)
-	}
-	expectNoFailures(c, driver)
-}
-
-// TestShrinkingCapacityWakesNobody: less room is no reason to try a pod again.
-func TestShrinkingCapacityWakesNobody(t *testing.T) {
-	clustertest.ForEachPolicyInTurn(t, testShrinkingCapacityWakesNobody)
-}
-
-func testShrinkingCapacityWakesNobody(t *testing.T, options clustertest.Options) {
-	c := clustertest.StartWith(ktesting.Init(t), options)
-	c.CreateNodes(1)
-	driver := c.StartDriver(local([]int64{60, 60}))
-	c.CreatePod(clustertest.Pod{Name: "waiting", Class: class, Sizes: []string{"60Gi", "60Gi", "60Gi"}})
-	c.ExpectNoRoom("waiting", 1)
-	woken := c.Woken(capacityEvents)
-
-	driver.Resize("node-1", 1, -10<<30)
-	c.Eventually(func(ctx context.Context) error {
-		got, err := c.Client().StorageV1().CSIStorageCapacities(modeldriver.Namespace).Get(ctx, class+"-0", metav1.GetOptions{})
-		if err == nil && got.Capacity.Value() != 110<<30 {
-			err = fmt.Errorf("capacity is %s, want 110Gi", got.Capacity)
-		}
-		return err
-	})
-	c.WaitForScheduler()
+	driver.Resize("node-1", 0, -10<<30)
+	waitForCapacity(c, 70)
 	c.Stays(func(context.Context) error {
 		if got := c.Woken(capacityEvents) - woken; got != 0 {
 			return fmt.Errorf("%d pods were woken, want none", got)
@@ -78,10 +43,19 @@ func testShrinkingCapacityWakesNobody(t *testing.T, options clustertest.Options)
 		return nil
 	})
 	c.ExpectNoRoom("waiting", 1)
+
+	// The largest pool does not grow.
+	driver.Resize("node-1", 1, 50<<30)
+	c.ExpectNode("waiting", "node-1")
+	// None, if the pod was about to be tried again anyway.
+	if got := c.Woken(capacityEvents) - woken; got > 1 {
+		c.Errorf("%d pods were woken, want only the one that waited for the class", got)
+	}
+	expectNoFailures(c, driver)
 }
 
 // TestWakeUpByDriver: a driver that ends its reports is not waited for any more.
-func TestWakeUpByDriver(t *testing.T) { clustertest.ForEachPolicy(t, testWakeUpByDriver) }
+func TestWakeUpByDriver(t *testing.T) { clustertest.ForAnyPolicy(t, testWakeUpByDriver) }
 
 func testWakeUpByDriver(t *testing.T, options clustertest.Options) {
 	c := clustertest.StartWith(ktesting.Init(t), options)

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/component-helpers/storage/capacity"
 
-	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/clustertest"
 )
 
@@ -32,7 +31,7 @@ var newVolumes = []clustertest.Pod{
 }
 
 // components are programs by their names.
-type components map[string]*apiservertest.Process
+type components map[string]*clustertest.Process
 
 // cell starts the provisioner beside the other programs, and returns what comes out. Nothing is
 // left on the nodes. during, if not nil, is called when the provisioner has published the class.

@@ -6,8 +6,8 @@
 // What has to come out is in expect_test.go. It follows from docs/how-to/install.md and from what
 // upstream does, and what does come out is compared with it.
 //
-// go test runs a few combinations. make test LONG=1 runs all of them, and writes what has come
-// out to docs/reference/skew.md. Environment:
+// go test runs a few combinations. make test LONG=1, which alone runs this package, runs all of them, and writes what has come
+// out to docs/reference/skew-results.md. Environment:
 //
 //   - COMPONENTS, STOCK_COMPONENTS: folders of the programs with and without the series
 package skew

@@ -8,12 +8,12 @@ import (
 
 	"k8s.io/kubernetes/test/utils/ktesting"
 
-	"capacityv2.internal/test-integration/apiservertest"
+	"capacityv2.internal/test-integration/clustertest"
 )
 
 var allFlag = flag.Bool("skew.all", false, "run all combinations")
 
-func TestMain(m *testing.M) { apiservertest.Main(m) }
+func TestMain(m *testing.M) { clustertest.Main(m) }
 
 // kind is a way to run a program.
 type kind string
@@ -56,7 +56,7 @@ func (k kind) program(tCtx ktesting.TContext, name string) string {
 	if k == stock {
 		variable = "STOCK_COMPONENTS"
 	}
-	return apiservertest.Program(tCtx, variable, name)
+	return clustertest.Program(tCtx, variable, name)
 }
 
 // checkGate compares the metrics of a program with its kind.

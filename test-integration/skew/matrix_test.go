@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/kubernetes/test/utils/ktesting"
 
-	"capacityv2.internal/test-integration/apiservertest"
+	"capacityv2.internal/test-integration/clustertest"
 )
 
 // matrix is all combinations of kinds with one API server.
@@ -57,7 +57,7 @@ func TestMatrix(t *testing.T) {
 		t.Run("api-"+string(server), func(t *testing.T) {
 			t.Parallel()
 			tCtx := ktesting.Init(t)
-			api := startServer(tCtx, server, apiservertest.NewStorage())
+			api := startServer(tCtx, server, clustertest.NewStorage())
 			newWorld(tCtx, api, api).runAll(slices.DeleteFunc(slices.Clone(selected), func(s set) bool { return s.writer != server }))
 		})
 	}

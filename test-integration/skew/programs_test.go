@@ -6,10 +6,8 @@ import (
 	"regexp"
 	"strings"
 
-	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
-	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/clustertest"
 	"capacityv2.internal/test-integration/modeldriver"
 )
@@ -22,11 +20,11 @@ const (
 )
 
 // startServer starts an API server, and checks its kind.
-func startServer(tCtx ktesting.TContext, k kind, storage *storagebackend.Config) *apiservertest.Server {
+func startServer(tCtx ktesting.TContext, k kind, storage *clustertest.Storage) *clustertest.Server {
 	tCtx.Helper()
 	// There are no kubelets that take the taint of new nodes away.
 	flags := append(k.gates(",MutablePVNodeAffinity=true"), "--disable-admission-plugins=TaintNodesByCondition")
-	server := apiservertest.StartProgram(tCtx, k.program(tCtx, apiServer), storage, flags...)
+	server := clustertest.StartProgram(tCtx, k.program(tCtx, apiServer), storage, flags...)
 	metrics, err := server.Client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(tCtx)
 	tCtx.ExpectNoError(err, "metrics of the API server")
 	tCtx.ExpectNoError(k.checkGate(metrics), "API server")
@@ -37,10 +35,10 @@ func startServer(tCtx ktesting.TContext, k kind, storage *storagebackend.Config)
 }
 
 // startScheduler starts the scheduler, and checks its kind.
-func startScheduler(c *clustertest.Cluster, k kind, flags ...string) *apiservertest.Process {
+func startScheduler(c *clustertest.Cluster, k kind, flags ...string) *clustertest.Process {
 	c.Helper()
-	kubeconfig := apiservertest.Kubeconfig(c.TContext.TContext, c.RESTConfig(), "")
-	config := apiservertest.WriteSchedulerConfig(c.TContext.TContext, apiservertest.SchedulerConfig(kubeconfig))
+	kubeconfig := clustertest.Kubeconfig(c.TContext.TContext, c.RESTConfig(), "")
+	config := clustertest.WriteSchedulerConfig(c.TContext.TContext, clustertest.SchedulerConfig(kubeconfig))
 	return startComponent(c, k, scheduler, kubeconfig, append(flags, "--config="+config)...)
 }
 
@@ -49,25 +47,25 @@ const controllers = "persistentvolume-binder-controller,persistentvolume-attach-
 	"persistentvolumeclaim-protection-controller,persistentvolume-protection-controller,ephemeral-volume-controller"
 
 // startManager starts the controllers for volumes, and checks their kind.
-func startManager(c *clustertest.Cluster, k kind) *apiservertest.Process {
+func startManager(c *clustertest.Cluster, k kind) *clustertest.Process {
 	c.Helper()
-	kubeconfig := apiservertest.Kubeconfig(c.TContext.TContext, c.RESTConfig(), "")
-	return startComponent(c, k, manager, kubeconfig, apiservertest.ManagerFlags(kubeconfig, controllers)...)
+	kubeconfig := clustertest.Kubeconfig(c.TContext.TContext, c.RESTConfig(), "")
+	return startComponent(c, k, manager, kubeconfig, clustertest.ManagerFlags(kubeconfig, controllers)...)
 }
 
 // startComponent starts a scheduler or a controller-manager, waits until it serves, and checks its
 // kind.
-func startComponent(c *clustertest.Cluster, k kind, name, kubeconfig string, flags ...string) *apiservertest.Process {
+func startComponent(c *clustertest.Cluster, k kind, name, kubeconfig string, flags ...string) *clustertest.Process {
 	c.Helper()
-	process, address := apiservertest.StartComponent(c.TContext.TContext, k.program(c.TContext.TContext, name), kubeconfig, append(k.gates(""), flags...)...)
-	metrics, err := apiservertest.Get(c, address+"/metrics")
+	process, address := clustertest.StartComponent(c.TContext.TContext, k.program(c.TContext.TContext, name), kubeconfig, append(k.gates(""), flags...)...)
+	metrics, err := clustertest.Get(c, address+"/metrics")
 	c.ExpectNoError(err, "metrics of "+name)
 	c.ExpectNoError(k.checkGate(metrics), name)
 	return process
 }
 
 // startProvisioner starts the driver and the provisioner, and checks its kind.
-func startProvisioner(c *clustertest.Cluster, k kind, d *modeldriver.Driver) *apiservertest.Process {
+func startProvisioner(c *clustertest.Cluster, k kind, d *modeldriver.Driver) *clustertest.Process {
 	c.Helper()
 	program := k.program(c.TContext.TContext, provisioner)
 	version, err := exec.Command(program, "--version").CombinedOutput()
@@ -86,7 +84,7 @@ func startProvisioner(c *clustertest.Cluster, k kind, d *modeldriver.Driver) *ap
 var crash = regexp.MustCompile(`(?im)^.*(\bpanic|\bfatal|^F\d{4} ).*$`)
 
 // checkAlive returns an error if a program has ended, or has printed something of a crash.
-func checkAlive(name string, p *apiservertest.Process) error {
+func checkAlive(name string, p *clustertest.Process) error {
 	if err, ended := p.Ended(); ended {
 		return fmt.Errorf("%s has ended (%v), want it to run", name, err)
 	}

@@ -18,7 +18,6 @@ type record struct {
 	mutex    sync.Mutex
 	outcomes map[set]outcome
 	steps    []string
-	refusals []string
 }
 
 func (r *record) add(s set, o outcome) {
@@ -52,10 +51,10 @@ func (o outcome) row() string {
 	return fmt.Sprintf(" %s | %s | %s | %s | %s | %s | %s |", o.published, o.confirmation, o.together, o.apart, o.many, o.large, o.drained)
 }
 
-// tables returns the tables of docs/reference/skew.md.
+// tables returns the tables of docs/reference/skew-results.md.
 func (r *record) tables() string {
 	b := &strings.Builder{}
-	b.WriteString("### One API server\n\n| API server | scheduler | provisioner | controller-manager |" + outcomeHead + "\n" + line(11))
+	b.WriteString("## One API server\n\n| API server | scheduler | provisioner | controller-manager |" + outcomeHead + "\n" + line(11))
 	for _, server := range kinds {
 		for _, s := range kinds {
 			for _, p := range kinds {
@@ -78,31 +77,23 @@ func (r *record) tables() string {
 			}
 		}
 	}
-	b.WriteString("\n### Two API servers\n\n| written to | read from | scheduler |" + outcomeHead + "\n" + line(10))
+	b.WriteString("\n## Two API servers\n\n| written to | read from | scheduler |" + outcomeHead + "\n" + line(10))
 	for _, s := range twoServers() {
 		if o, ok := r.outcomes[s]; ok {
 			fmt.Fprintf(b, "| %s | %s | %s |%s\n", s.writer, s.reader, s.scheduler, o.row())
 		}
 	}
-	b.WriteString("\n### A scheduler with an older emulated version\n\n| API server | emulated version |" + outcomeHead + "\n" + line(9))
+	b.WriteString("\n## A scheduler with an older emulated version\n\n| API server | emulated version |" + outcomeHead + "\n" + line(9))
 	for _, s := range emulations() {
 		if o, ok := r.outcomes[s]; ok {
 			fmt.Fprintf(b, "| %s | %s |%s\n", s.writer, s.scheduler, o.row())
 		}
 	}
-	b.WriteString("\n### One after the other\n\n| step | all programs | quiet list | written list | quiet `volumeRebuilding` | written `volumeRebuilding` | published | confirmation |\n" +
+	b.WriteString("\n## One after the other\n\n| step | all programs | quiet list | written list | quiet `volumeRebuilding` | written `volumeRebuilding` | published | confirmation |\n" +
 		line(8))
 	b.WriteString(strings.Join(r.steps, ""))
-	b.WriteString("\n### What does not start\n\n| program | with | it says |\n" + line(3))
-	b.WriteString(strings.Join(r.refusals, ""))
 	return b.String()
 }
 
 // line is the one below the head of a table.
 func line(columns int) string { return "|" + strings.Repeat(" --- |", columns) + "\n" }
-
-func (r *record) refuse(row string) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	r.refusals = append(r.refusals, row)
-}

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/kubernetes/test/utils/ktesting"
 
-	"capacityv2.internal/test-integration/apiservertest"
+	"capacityv2.internal/test-integration/clustertest"
 )
 
 // twoServers are the combinations of two API servers of different kinds: provisioner and driver
@@ -42,9 +42,9 @@ func TestTwoServers(t *testing.T) {
 		t.Run(string(kinds[0]+"-beside-"+kinds[1]), func(t *testing.T) {
 			t.Parallel()
 			tCtx := ktesting.Init(t)
-			storage := apiservertest.NewStorage()
+			storage := clustertest.NewStorage()
 			a, b := startServer(tCtx, kinds[0], storage), startServer(tCtx, kinds[1], storage)
-			for _, pair := range [][2]*apiservertest.Server{{a, b}, {b, a}} {
+			for _, pair := range [][2]*clustertest.Server{{a, b}, {b, a}} {
 				writer := kinds[0]
 				if pair[0] == b {
 					writer = kinds[1]

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
-	"capacityv2.internal/test-integration/apiservertest"
+	"capacityv2.internal/test-integration/clustertest"
 )
 
 // upgrade is what runs on one etcd, one after the other, all programs of one kind. It goes back to
@@ -24,7 +23,7 @@ func TestUpgradeAndBack(t *testing.T) {
 	t.Cleanup(func() { results.write(t) })
 	t.Parallel()
 	tCtx := ktesting.Init(t)
-	storage := apiservertest.NewStorage()
+	storage := clustertest.NewStorage()
 	var s stored
 	for i, want := range expectSteps(steps) {
 		// A failed step makes the next ones pointless.
@@ -35,7 +34,7 @@ func TestUpgradeAndBack(t *testing.T) {
 }
 
 // step runs one set of programs.
-func (s *stored) step(tCtx ktesting.TContext, storage *storagebackend.Config, number int, expected step) {
+func (s *stored) step(tCtx ktesting.TContext, storage *clustertest.Storage, number int, expected step) {
 	tCtx.Helper()
 	k := expected.kind
 	server := startServer(tCtx, k, storage)

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
-	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/clustertest"
 	"capacityv2.internal/test-integration/modeldriver"
 )
@@ -49,14 +48,14 @@ func newPools(node string) []int64 {
 
 // world is a control plane without scheduler, controllers and provisioner, which come and go.
 type world struct {
-	writer, reader *apiservertest.Server
+	writer, reader *clustertest.Server
 	// drivers is for those who use the writer, users for those who use the reader.
 	drivers, users *clustertest.Cluster
 	driver         *modeldriver.Driver
 }
 
 // newWorld creates what an administrator and kubelets create, if it is not there yet.
-func newWorld(tCtx ktesting.TContext, writer, reader *apiservertest.Server) *world {
+func newWorld(tCtx ktesting.TContext, writer, reader *clustertest.Server) *world {
 	tCtx.Helper()
 	config := modeldriver.Config{Name: "skew.example.com", Rebuilding: true, Report: modeldriver.SumAndPools}
 	for _, node := range nodes {

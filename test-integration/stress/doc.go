@@ -7,8 +7,6 @@
 //     may be, because nobody knows to which volumes a report is due, and 1 of 8 with
 //     the policy Object, because any report ends its reservations; restarts have a bound,
 //     because a request of a scheduler that is dead may arrive late;
-//   - the calls of each driver can be put in an order that its pools allow, with no more
-//     refusals than that (package history);
 //   - no pod waits while a node has room for it to which nothing is in flight, for
 //     longer than the reservation timeout and the longest backoff; without confirmation,
 //     the policy InFlight may take volumes younger than the timeout for in flight;
@@ -16,7 +14,7 @@
 //
 // With the feature gate off, the same pods have to get nodes without room.
 //
-// go test runs a small number of pods. make test LONG=1 runs thousands, with the race
-// detector. What happens to a pod or a report depends on the seed and its name
+// go test runs a small number of pods, with the default policy. make test LONG=1 runs thousands,
+// with each policy and the race detector. What happens to a pod or a report depends on the seed and its name
 // only, so a seed gives the same faults again.
 package stress

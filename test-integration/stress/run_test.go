@@ -22,7 +22,7 @@ type run struct {
 	*clustertest.Cluster
 	t    *testing.T
 	seed seed
-	// drivers has them by their class, and histories what they were asked for.
+	// drivers has them by their class.
 	drivers map[string]*modeldriver.Driver
 
 	// waiting are the pods without a node, since when.

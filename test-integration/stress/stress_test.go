@@ -9,17 +9,16 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
-	"capacityv2.internal/test-integration/apiservertest"
 	"capacityv2.internal/test-integration/clustertest"
 	"capacityv2.internal/test-integration/modeldriver"
 )
 
 var (
-	podsFlag = flag.Int("stress.pods", 450, "number of pods for each policy")
+	podsFlag = flag.Int("stress.pods", 180, "number of pods for each policy")
 	seedFlag = flag.Int64("stress.seed", 0, "seed of all faults; 0 takes one from the clock")
 )
 
-func TestMain(m *testing.M) { apiservertest.Main(m) }
+func TestMain(m *testing.M) { clustertest.Main(m) }
 
 const (
 	// single is the class of pods with one volume: a driver with several pools for
@@ -33,7 +32,7 @@ const (
 	// and slack is for a busy machine: a pod that may go on may wait in a queue.
 	expiry  = 10 * time.Second
 	backoff = 2 * time.Second
-	slack   = 20 * time.Second
+	slack   = clustertest.Patience
 
 	refreshDelay = 200 * time.Millisecond
 	pollInterval = 2 * time.Second
@@ -56,7 +55,7 @@ func TestStress(t *testing.T) {
 	pods := *podsFlag / 3
 	for _, confirming := range []bool{false, true} {
 		t.Run(fmt.Sprintf("confirming=%t", confirming), func(t *testing.T) {
-			clustertest.ForEachPolicyInTurn(t, func(t *testing.T, options clustertest.Options) {
+			clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
 				r := start(t, s, options, confirming)
 				r.run(pods, nil)
 				bound := 0
@@ -75,7 +74,7 @@ func TestStress(t *testing.T) {
 		})
 	}
 	t.Run("restarts", func(t *testing.T) {
-		clustertest.ForEachPolicyInTurn(t, func(t *testing.T, options clustertest.Options) {
+		clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
 			options.Lease = true
 			r := start(t, s, options, true)
 			r.run(pods, []fault{relist, kill, takeOver, serverAway, kill})

@@ -53,7 +53,7 @@ func packSource(ctx context.Context, src source, tmp, out string, log io.Writer)
 const seriesTarball = "capacityv2-series.tar.gz"
 
 // packSeries writes patches/ and feature-gates.yaml: the listed patches with
-// their lists, what an applier checks them with, and the workspaces without which
+// their lists and sums, what an applier checks them with, and the workspaces without which
 // the trees do not compile. Other files (an editor's, a rejected hunk) are not part
 // of a release.
 func packSeries(ctx context.Context, ws workspace.Workspace, v Version, out string, date time.Time) error {
@@ -63,8 +63,13 @@ func packSeries(ctx context.Context, ws workspace.Workspace, v Version, out stri
 	if err != nil {
 		return err
 	}
+	sums := map[string]string{}
 	for _, p := range projects {
 		patches, err := series.List(p.Series())
+		for _, patch := range patches {
+			s, errSum := sum(filepath.Join(p.Series(), patch))
+			sums[path.Join("patches", p.Name, patch)], err = s, errors.Join(err, errSum)
+		}
 		if err != nil {
 			return err
 		}
@@ -75,6 +80,7 @@ func packSeries(ctx context.Context, ws workspace.Workspace, v Version, out stri
 			return err
 		}
 	}
+	t.AddBytes(path.Join(top, sumsName), sumsList(sums))
 	err = errors.Join(t.AddOptional(top, ws.Root, []string{workspace.GatesFile, "LICENSE"}),
 		t.AddFiles(path.Join(top, "patches"), filepath.Dir(ws.Revision()), []string{filepath.Base(ws.Revision())}))
 	if err != nil {

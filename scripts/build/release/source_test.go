@@ -88,11 +88,21 @@ func TestSeriesTarball(t *testing.T) {
 		t.Fatal(err)
 	}
 	const top = "capacityv2-series-v1.37.2_capacityv2.1/"
-	want := strings.Join([]string{" 755", "feature-gates.yaml 644",
+	want := strings.Join([]string{" 755", "SHA256SUMS 644", "feature-gates.yaml 644",
 		"patches/ 755", "patches/REVISION 644", "patches/csi-spec/ 755", "patches/csi-spec/go.work 644", "patches/csi-spec/go.work.sum 644", "patches/csi-spec/project.yaml 644", "patches/csi-spec/series 644",
 		"patches/kubernetes/ 755", "patches/kubernetes/0001-a.patch 644", "patches/kubernetes/project.yaml 644", "patches/kubernetes/series 644"}, ", "+top)
 	if got := listing(t, filepath.Join(out, seriesTarball)); got != top+want {
 		t.Errorf("members %s,\nwant %s", got, top+want)
+	}
+	err := readTarGz(filepath.Join(out, seriesTarball), func(h *tar.Header, r io.Reader) error {
+		b, err := io.ReadAll(r)
+		if want := "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881  patches/kubernetes/0001-a.patch\n"; h.Name == top+sumsName && string(b) != want {
+			t.Errorf("sums %q, want %q", b, want)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 
 	write(t, filepath.Join(ws.Root, "patches/kubernetes/series"), "0002-gone.patch\n")

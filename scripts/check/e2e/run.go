@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"capacityv2.internal/scripts/check/suites"
+	"capacityv2.internal/scripts/check/failswithout"
 	"capacityv2.internal/scripts/cluster/local"
 	"capacityv2.internal/scripts/ground/run"
 	"capacityv2.internal/scripts/ground/toolchain"
@@ -22,8 +22,8 @@ import (
 type Options struct {
 	// Target is one of [Targets].
 	Target string
-	// Focus is for the names of the specs to run, slow ones too; nil: all.
-	Focus *regexp.Regexp
+	// Only is for the names of the specs to run, slow ones too; nil: all.
+	Only *regexp.Regexp
 	// All is whether all selected specs run, and not only the quick ones.
 	All bool
 	// Procs is how many specs run side by side.
@@ -43,7 +43,7 @@ type Run struct {
 	Work    string
 	Cluster local.Status
 	// Without is what ours do without the change.
-	Without suites.Expectations
+	Without failswithout.Expectations
 
 	selection Selection
 	// all are the names of all specs of the program.
@@ -116,7 +116,7 @@ func (r *Run) choose(ctx context.Context, s *run.Step) (err error) {
 	chosen := len(r.chosen(true)) + len(r.chosen(false))
 	if chosen == 0 {
 		return run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("no selected spec matches %q", r.Focus),
+			Found:    fmt.Sprintf("no selected spec matches %q", r.Only),
 			Expected: "the name of a spec, or a part of it",
 			Run:      "CONTRIBUTING.md says how to list them",
 		})
@@ -126,8 +126,8 @@ func (r *Run) choose(ctx context.Context, s *run.Step) (err error) {
 }
 
 // groups are what is expected of our specs without the change.
-func (r *Run) groups() []suites.Group {
-	var groups []suites.Group
+func (r *Run) groups() []failswithout.Group {
+	var groups []failswithout.Group
 	for _, suite := range r.Without.Suites {
 		groups = append(groups, suite.Groups...)
 	}
@@ -136,17 +136,17 @@ func (r *Run) groups() []suites.Group {
 
 // chosen are the specs to run: of ours, or of upstream's.
 func (r *Run) chosen(ours bool) []string {
-	focus := r.Focus
-	if focus == nil {
-		focus = regexp.MustCompile("")
+	only := r.Only
+	if only == nil {
+		only = regexp.MustCompile("")
 	}
-	names := r.selection.Choose(r.all, ours, !r.All && r.Focus == nil, focus)
+	names := r.selection.Choose(r.all, ours, !r.All && r.Only == nil, only)
 	if !ours || r.Target == GateOn {
 		return names
 	}
 	return slices.DeleteFunc(names, func(name string) bool {
-		return slices.ContainsFunc(r.groups(), func(g suites.Group) bool {
-			return g.On(r.Target) == suites.NotRun && slices.Contains(g.Tests, Short(name))
+		return slices.ContainsFunc(r.groups(), func(g failswithout.Group) bool {
+			return g.On(r.Target) == failswithout.NotRun && slices.Contains(g.Tests, Short(name))
 		})
 	})
 }
@@ -194,18 +194,18 @@ func (r *Run) run(ctx context.Context, part string, ours bool, s *run.Step) erro
 }
 
 // compare compares what the chosen ones of ours do without the change with fails-without.yaml,
-// and returns the differences. Without a focus, all that the file has must have run, but
+// and returns the differences. Without a pattern, all that the file has must have run, but
 // slow ones where only the quick ones are chosen.
 func (r *Run) compare(chosen []string, results []Result) []string {
 	outcomes := toolchain.TestResult{Tests: map[string]toolchain.Outcome{}}
 	for _, result := range results {
 		outcomes.Tests[Short(result.Name)] = result.Outcome
 	}
-	suite := suites.Suite{Groups: r.groups()}
+	suite := failswithout.Suite{Groups: r.groups()}
 	for i, g := range suite.Groups {
 		suite.Groups[i].Tests = slices.DeleteFunc(slices.Clone(g.Tests), func(test string) bool {
 			named := func(name string) bool { return Short(name) == test }
-			return (r.Focus != nil || !r.All && slices.ContainsFunc(r.all, named)) && !slices.ContainsFunc(chosen, named)
+			return (r.Only != nil || !r.All && slices.ContainsFunc(r.all, named)) && !slices.ContainsFunc(chosen, named)
 		})
 	}
 	return r.Without.Check(suite, r.Target, outcomes)
@@ -219,6 +219,6 @@ func (r *Run) Check() error {
 	return run.Refuse(run.Refusal{
 		Found:    fmt.Sprintf("%d tests did not behave as expected, target %s:\n    %s", len(r.wrong), r.Target, strings.Join(r.wrong, "\n    ")),
 		Expected: "specs that pass, or are in test-e2e/suite/skipped.yaml, or fail as test-e2e/fails-without.yaml says",
-		Run:      "make e2e TARGET=" + r.Target + " FOCUS='<part of the name>'; CONTRIBUTING.md",
+		Run:      "make e2e TARGET=" + r.Target + " ONLY='<part of the name>'; CONTRIBUTING.md",
 	})
 }

@@ -9,19 +9,19 @@ import (
 	"strings"
 	"testing"
 
-	"capacityv2.internal/scripts/check/suites"
+	"capacityv2.internal/scripts/check/failswithout"
 	"capacityv2.internal/scripts/ground/run"
 	"capacityv2.internal/scripts/ground/toolchain"
 )
 
 // sampleRun is a run in which A and B of ours have to fail with the gate off, and C is
 // not run there.
-func sampleRun(target string, all bool, focus *regexp.Regexp) *Run {
+func sampleRun(target string, all bool, only *regexp.Regexp) *Run {
 	return &Run{
-		Options: Options{Target: target, All: all, Focus: focus},
-		Without: suites.Expectations{Suites: []suites.Suite{{Groups: []suites.Group{
-			{Tests: []string{"A", "B"}, GateOff: suites.Fails, Stock: suites.Fails},
-			{Tests: []string{"C"}, GateOff: suites.NotRun, Stock: suites.Fails, Reason: "why"},
+		Options: Options{Target: target, All: all, Only: only},
+		Without: failswithout.Expectations{Suites: []failswithout.Suite{{Groups: []failswithout.Group{
+			{Tests: []string{"A", "B"}, GateOff: failswithout.Fails, Stock: failswithout.Fails},
+			{Tests: []string{"C"}, GateOff: failswithout.NotRun, Stock: failswithout.Fails, Reason: "why"},
 		}}}},
 		all: []string{"A [Ours]", "B [Ours]", "C [Ours]", "quick", "slow"},
 		selection: Selection{Groups: []Group{
@@ -35,7 +35,7 @@ func TestChosen(t *testing.T) {
 	for name, c := range map[string]struct {
 		target   string
 		all      bool
-		focus    *regexp.Regexp
+		only     *regexp.Regexp
 		ours     []string
 		upstream []string
 	}{
@@ -44,7 +44,7 @@ func TestChosen(t *testing.T) {
 		"stock, all": {Stock, true, nil, []string{"A [Ours]", "B [Ours]", "C [Ours]"}, []string{"quick", "slow"}},
 		"slow":       {GateOn, false, regexp.MustCompile("slow"), nil, []string{"slow"}},
 	} {
-		r := sampleRun(c.target, c.all, c.focus)
+		r := sampleRun(c.target, c.all, c.only)
 		if got := r.chosen(true); !slices.Equal(got, c.ours) {
 			t.Errorf("%s: ours: %q, want %q", name, got, c.ours)
 		}
@@ -56,17 +56,17 @@ func TestChosen(t *testing.T) {
 
 func TestCompare(t *testing.T) {
 	for name, c := range map[string]struct {
-		focus   *regexp.Regexp
+		only    *regexp.Regexp
 		results []Result
 		want    []string
 	}{
 		"as expected":    {nil, []Result{{Name: "A [Ours]", Outcome: toolchain.Failed}, {Name: "B [Ours]", Outcome: toolchain.Failed}}, nil},
 		"one passes":     {nil, []Result{{Name: "A [Ours]", Outcome: toolchain.Passed}, {Name: "B [Ours]", Outcome: toolchain.Failed}}, []string{"A passes, expected: fails"}},
 		"one is skipped": {regexp.MustCompile("A"), []Result{{Name: "A [Ours]", Outcome: toolchain.Skipped}}, []string{"A is skipped, expected: fails"}},
-		"focus on one":   {regexp.MustCompile("A"), []Result{{Name: "A [Ours]", Outcome: toolchain.Failed}}, nil},
+		"only one":       {regexp.MustCompile("A"), []Result{{Name: "A [Ours]", Outcome: toolchain.Failed}}, nil},
 		"one is missing": {nil, []Result{{Name: "A [Ours]", Outcome: toolchain.Failed}}, []string{"B did not run"}},
 	} {
-		r := sampleRun(GateOff, false, c.focus)
+		r := sampleRun(GateOff, false, c.only)
 		if got := r.compare(r.chosen(true), c.results); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}

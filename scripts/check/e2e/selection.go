@@ -89,12 +89,12 @@ func (s Selection) SkipReason(name string) string {
 }
 
 // Choose returns which of all specs run: those of ours or the others, the quick ones or
-// all, as far as their name matches focus.
-func (s Selection) Choose(all []string, ours, quick bool, focus *regexp.Regexp) []string {
+// all, as far as their name matches only.
+func (s Selection) Choose(all []string, ours, quick bool, only *regexp.Regexp) []string {
 	var chosen []string
 	for _, name := range all {
 		g := s.Group(name)
-		if g != nil && g.Ours == ours && (!quick || g.Quick.MatchString(name)) && focus.MatchString(name) && s.SkipReason(name) == "" {
+		if g != nil && g.Ours == ours && (!quick || g.Quick.MatchString(name)) && only.MatchString(name) && s.SkipReason(name) == "" {
 			chosen = append(chosen, name)
 		}
 	}

@@ -65,17 +65,17 @@ func TestChoose(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		ours, quick bool
-		focus       string
+		only        string
 		want        []string
 	}{
-		"ours":             {true, true, "", samples[:1]},
-		"upstream's":       {false, false, "", samples[1:3]},
-		"upstream's quick": {false, true, "", samples[1:2]},
-		"focus":            {false, false, "keep", samples[2:3]},
-		"focus on skipped": {false, false, "block", nil},
-		"focus elsewhere":  {false, false, "sig-node", nil},
+		"ours":               {true, true, "", samples[:1]},
+		"upstream's":         {false, false, "", samples[1:3]},
+		"upstream's quick":   {false, true, "", samples[1:2]},
+		"only":               {false, false, "keep", samples[2:3]},
+		"only a skipped one": {false, false, "block", nil},
+		"only elsewhere":     {false, false, "sig-node", nil},
 	} {
-		if got := s.Choose(samples, c.ours, c.quick, regexp.MustCompile(c.focus)); !slices.Equal(got, c.want) {
+		if got := s.Choose(samples, c.ours, c.quick, regexp.MustCompile(c.only)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}

@@ -4,12 +4,12 @@ import (
 	"slices"
 	"strings"
 
-	"capacityv2.internal/scripts/check/suites"
+	"capacityv2.internal/scripts/check/failswithout"
 	"capacityv2.internal/scripts/ground/run"
 	"capacityv2.internal/scripts/ground/workspace"
 )
 
-// GateOn is the target with the change; suites.Targets are those without.
+// GateOn is the target with the change; failswithout.Targets are those without.
 const (
 	GateOn  = "gate-on"
 	GateOff = "gate-off"
@@ -17,7 +17,7 @@ const (
 )
 
 // Targets are the clusters that specs run on.
-var Targets = append([]string{GateOn}, suites.Targets...)
+var Targets = append([]string{GateOn}, failswithout.Targets...)
 
 // Target returns the target with a name, which may be empty.
 func Target(name string) (string, error) {

@@ -15,13 +15,10 @@ import (
 // commandBlock is a fenced block of commands in a Markdown page. Those of bash need a cluster, and are left out.
 var commandBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 
-// withRace builds what the guide builds once more, for the test that runs it.
-const withRace = "CGO_ENABLED=1 go build -race -o my-driver-race .\n"
-
 // FollowGuide does literally what the tutorial for authors of drivers says, in an empty
-// folder: it runs the blocks of commands. checkout is the one in which the overrides were
+// folder: it runs the blocks of commands, and then more. checkout is the one in which the overrides were
 // written.
-func FollowGuide(ctx context.Context, page, checkout, dir string, s *run.Step) error {
+func FollowGuide(ctx context.Context, page, checkout, dir, more string, s *run.Step) error {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		return err
@@ -34,7 +31,7 @@ func FollowGuide(ctx context.Context, page, checkout, dir string, s *run.Step) e
 	for _, block := range commandBlock.FindAllStringSubmatch(string(text), -1) {
 		script += block[1]
 	}
-	err = run.Cmd{Dir: dir, Env: append(toolchain.Env(), "GOWORK=off", "CHECKOUT="+checkout), Log: s.Log, Name: "sh", Args: []string{"-c", script + withRace}}.Run(ctx)
+	err = run.Cmd{Dir: dir, Env: append(toolchain.Env(), "GOWORK=off", "CHECKOUT="+checkout), Log: s.Log, Name: "sh", Args: []string{"-c", script + more}}.Run(ctx)
 	if err != nil {
 		return fmt.Errorf("what %s says does not work: %w", page, err)
 	}

@@ -85,7 +85,7 @@ func list(root *cobra.Command) string {
 			}
 		}
 	}
-	return b.String() + "All: " + variable(checkoutFlag) + "=FOLDER takes the base from a git checkout at the tag.\n" +
+	return b.String() + "All but " + strings.Join(withoutBase[1:], ", ") + ": " + variable(checkoutFlag) + "=FOLDER takes the base from a git checkout at the tag.\n" +
 		"GOWORK=off go -C scripts run . VERB --help says more; that of up names the environment variables of a cluster.\n"
 }
 
@@ -123,6 +123,57 @@ var assignment = regexp.MustCompile(`(?:^| )([A-Z_]+)=((?:\\.|[^\\ ])*)`)
 
 var escaped = regexp.MustCompile(`\\(.)`)
 
+// renamed are words that a variable had once, with the one that it has.
+var renamed = map[string]string{"PATCH": "ONLY", "FOCUS": "ONLY"}
+
+// withoutBase are the verbs that make no base tree, and so do not read where it comes from.
+var withoutBase = []string{"help", "down", "clean", "export", "rebase"}
+
+// reads reports whether a verb reads a variable.
+func reads(verb *cobra.Command, name string) (found bool) {
+	check := func(f *pflag.Flag) { found = found || f.Name != "help" && variable(f.Name) == name }
+	verb.LocalNonPersistentFlags().VisitAll(check)
+	return found || name == variable(checkoutFlag) && !slices.Contains(withoutBase, verb.Name())
+}
+
+// readers names the verbs that read a variable: "make up, make demo".
+func readers(root *cobra.Command, name string) string {
+	var verbs []string
+	for _, verb := range root.Commands() {
+		if !verb.Hidden && reads(verb, name) {
+			verbs = append(verbs, "make "+verb.Name())
+		}
+	}
+	return strings.Join(verbs, ", ")
+}
+
+// refuseForeign refuses variables that a verb does not read, and says which verb does.
+func refuseForeign(c *cobra.Command, names []string) error {
+	foreign := slices.DeleteFunc(names, func(name string) bool { return reads(c, name) })
+	if len(foreign) == 0 {
+		return nil
+	}
+	var expected []string
+	for _, name := range foreign {
+		now := cmp.Or(renamed[name], name)
+		switch verbs := readers(c.Root(), now); {
+		case verbs == "":
+			expected = append(expected, name+": no verb reads it")
+		case now != name && reads(c, now):
+			expected = append(expected, now+" in place of "+name)
+		case now != name:
+			expected = append(expected, now+" in place of "+name+", with "+verbs)
+		default:
+			expected = append(expected, name+" with "+verbs)
+		}
+	}
+	return run.Refuse(run.Refusal{
+		Found:    "make " + c.Name() + " does not read " + strings.Join(foreign, ", "),
+		Expected: strings.Join(expected, "; "),
+		Run:      "make help",
+	})
+}
+
 // fromMake gives flags that have no value that of the variable on make's command line. An exported FORCE=1 must not change
 // what a verb does. The program runs in scripts/, so paths are those from the folder above.
 func fromMake(c *cobra.Command) (err error) {
@@ -130,17 +181,8 @@ func fromMake(c *cobra.Command) (err error) {
 	for _, m := range assignment.FindAllStringSubmatch(os.Getenv("MAKEFLAGS"), -1) {
 		values[m[1]] = strings.ReplaceAll(escaped.ReplaceAllString(m[2], "$1"), "$$", "$")
 	}
-	unknown := maps.Clone(values)
-	delete(unknown, variable(checkoutFlag))
-	for _, verb := range c.Root().Commands() {
-		verb.Flags().VisitAll(func(f *pflag.Flag) { delete(unknown, variable(f.Name)) })
-	}
-	if len(unknown) > 0 {
-		return run.Refuse(run.Refusal{
-			Found:    "make got " + strings.Join(slices.Sorted(maps.Keys(unknown)), ", "),
-			Expected: "variables that a verb has",
-			Run:      "make help",
-		})
+	if err := refuseForeign(c, slices.Sorted(maps.Keys(values))); err != nil {
+		return err
 	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		name := variable(f.Name)

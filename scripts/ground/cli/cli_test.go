@@ -31,7 +31,9 @@ func command(got *string) *cobra.Command {
 	verb.Flags().BoolVar(&force, "force", false, "")
 	PathFlag(verb, &key, "sign-key", "")
 	PatternFlag(verb, &pattern, "only", "what matches")
-	Add(root, "Use", verb)
+	other := Verb("other", "Do something else", "", "", func(context.Context, workspace.Workspace) error { return nil })
+	other.Flags().Int("nodes", 3, "")
+	Add(root, "Use", verb, other, Verb("down", "End it", "", "", nil))
 	root.SetArgs([]string{"verb"})
 	return root
 }
@@ -70,7 +72,12 @@ func TestFromMake(t *testing.T) {
 		"a path from here":      {[]string{"SIGN_KEY=my dir/k"}, nil, "|" + above + "/my dir/k|"},
 		"a whole path":          {[]string{"SIGN_KEY=/my dir/k", "KUBERNETES_SRC=/src"}, nil, "|/my dir/k|/src"},
 		"one inside of another": {[]string{"ONLY=a FORCE=1"}, nil, "|||a FORCE=1"},
-		"no such variable":      {[]string{"FROCE=1"}, nil, "make got FROCE\n  expected: variables that a verb has\n  run: make help"},
+		"no such variable":      {[]string{"FROCE=1"}, nil, "make verb does not read FROCE\n  expected: FROCE: no verb reads it\n  run: make help"},
+		"of another verb":       {[]string{"NODES=3"}, nil, "make verb does not read NODES\n  expected: NODES with make other\n  run: make help"},
+		"an empty one of it":    {[]string{"NODES="}, nil, "make verb does not read NODES\n  expected: NODES with make other\n  run: make help"},
+		"an old word":           {[]string{"ONLY=a", "PATCH=a"}, nil, "make verb does not read PATCH\n  expected: ONLY in place of PATCH\n  run: make help"},
+		"two": {[]string{"FOCUS=a", "NODES=3"}, nil,
+			"make verb does not read FOCUS, NODES\n  expected: ONLY in place of FOCUS; NODES with make other\n  run: make help"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result := filepath.Join(t.TempDir(), "result")
@@ -110,8 +117,19 @@ func TestPatternFlag(t *testing.T) {
 
 func TestList(t *testing.T) {
 	var got string
-	want := "Use:\n  make verb     Do it\n                FORCE=1 ONLY=REGEXP SIGN_KEY=FILE\nAll: "
+	want := "Use:\n  make verb     Do it\n                FORCE=1 ONLY=REGEXP SIGN_KEY=FILE\n  make other    Do something else\n                NODES=int\n"
 	if out := list(command(&got)); !strings.HasPrefix(out, want) {
 		t.Errorf("got %s, want %s", out, want)
+	}
+}
+
+// TestReads: where the base comes from matters to verbs that make one.
+func TestReads(t *testing.T) {
+	var got string
+	for verb, want := range map[string]bool{"verb": true, "other": true, "down": false} {
+		c, _, err := command(&got).Find([]string{verb})
+		if err != nil || reads(c, "KUBERNETES_SRC") != want {
+			t.Errorf("%s reads KUBERNETES_SRC: %t, error %v", verb, !want, err)
+		}
 	}
 }

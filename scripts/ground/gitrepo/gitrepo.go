@@ -76,6 +76,14 @@ func (r Repo) cmd(date string, args []string) run.Cmd {
 	return run.Cmd{Dir: r.Dir, Env: env(date), Drop: foreign, Log: r.Log, Name: "git", Args: slices.Concat(settings, args)}
 }
 
+// OutputOf is [Repo.Output] with a text as standard input.
+func (r Repo) OutputOf(ctx context.Context, text string, args ...string) (string, error) {
+	c := r.cmd("", args)
+	c.Stdin = strings.NewReader(text)
+	out, err := c.Output(ctx)
+	return strings.TrimRight(string(out), "\n"), err
+}
+
 // Filter runs git on a text, outside of any repository, and returns what it printed.
 func Filter(ctx context.Context, text string, args ...string) (string, error) {
 	c := Repo{}.cmd("", args)

@@ -47,7 +47,7 @@ func Compile(ctx context.Context, dir, out string, env []string, log io.Writer, 
 		return err
 	}
 	args := slices.Concat([]string{"build", "-v", "-o", out}, flags, pkgs)
-	return run.Cmd{Dir: dir, Env: append(Eager(), env...), Log: log, Name: "go", Args: args}.Run(ctx)
+	return run.Cmd{Dir: dir, Env: slices.Concat(Eager(), env, InTree(dir)), Log: log, Name: "go", Args: args}.Run(ctx)
 }
 
 // CompileTests compiles what the tests of the packages that match patterns consist of.
@@ -61,6 +61,24 @@ func BuildTest(ctx context.Context, dir, out string, log io.Writer, pkg string) 
 	return Go(ctx, dir, log, "test", "-c", NoVet, "-tags", Tags, "-ldflags", Strip, "-o", out, pkg)
 }
 
+// TestFolders returns the folders of the packages of the module in dir that have tests, relative to it and with slashes.
+func TestFolders(ctx context.Context, dir string, env []string, log io.Writer) ([]string, error) {
+	args := []string{"list", "-tags", Tags, "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}", "./..."}
+	out, err := run.Cmd{Dir: dir, Env: append(Env(), env...), Log: log, Name: "go", Args: args}.Output(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var folders []string
+	for _, folder := range strings.Fields(string(out)) {
+		rel, err := filepath.Rel(dir, folder)
+		if err != nil {
+			return nil, err
+		}
+		folders = append(folders, filepath.ToSlash(rel))
+	}
+	return folders, nil
+}
+
 // PackageName returns the name in the package clauses of a package.
 func PackageName(ctx context.Context, dir string, log io.Writer, pkg string) (string, error) {
 	name, err := list(ctx, dir, log, "{{.Name}}", []string{pkg})
@@ -70,6 +88,6 @@ func PackageName(ctx context.Context, dir string, log io.Writer, pkg string) (st
 // list prints the packages that match patterns in the format of `go list -f`.
 func list(ctx context.Context, dir string, log io.Writer, format string, patterns []string) (string, error) {
 	args := append([]string{"list", "-tags", Tags, "-f", format}, patterns...)
-	out, err := run.Cmd{Dir: dir, Env: Env(), Log: log, Name: "go", Args: args}.Output(ctx)
+	out, err := run.Cmd{Dir: dir, Env: append(Env(), InTree(dir)...), Log: log, Name: "go", Args: args}.Output(ctx)
 	return string(out), err
 }

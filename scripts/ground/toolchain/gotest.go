@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"capacityv2.internal/scripts/ground/run"
@@ -33,7 +34,7 @@ func RunPattern(test string) string { return "^" + strings.ReplaceAll(test, "/",
 func goTest(ctx context.Context, dir string, env []string, log, out io.Writer, tags string, args []string) error {
 	lines := results(out)
 	err := run.Cmd{
-		Dir: dir, Env: append(Eager(), env...), Log: io.MultiWriter(log, lines), Name: "go",
+		Dir: dir, Env: slices.Concat(Eager(), env, InTree(dir)), Log: io.MultiWriter(log, lines), Name: "go",
 		Args: append([]string{"test", "-tags", tags}, args...),
 	}.Run(ctx)
 	lines.Flush()

@@ -4,8 +4,11 @@ package toolchain
 
 import (
 	"context"
+	"go/version"
 	"io"
 	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -15,6 +18,9 @@ import (
 // GoVersion is the Go release of the base's .go-version, which [CheckVersion] compares.
 // Another one of the same language builds, but gives other bytes.
 const GoVersion = "go1.26.10"
+
+// VersionFile has, at the top of a tree of Kubernetes, the Go release that upstream builds it with.
+const VersionFile = ".go-version"
 
 // Tags are the build tags of upstream's own builds (hack/lib/golang.sh).
 const Tags = "selinux,notest,grpcnotrace"
@@ -40,6 +46,20 @@ func Eager() []string {
 		return Env()
 	}
 	return append(Env(), "GOGC=400")
+}
+
+// InTree is what a go command in dir has beside [Env]: in a tree for which upstream has a later Go than the one that runs
+// here, the release that the tree names.
+func InTree(dir string) []string {
+	for d := dir; ; d = filepath.Dir(d) {
+		content, err := os.ReadFile(filepath.Join(d, VersionFile))
+		if named := "go" + strings.TrimSpace(string(content)); err == nil && version.Compare(version.Lang(named), version.Lang(runtime.Version())) > 0 {
+			return []string{"GOTOOLCHAIN=" + named}
+		}
+		if err == nil || d == filepath.Dir(d) {
+			return nil
+		}
+	}
 }
 
 // toolchain names the release only where the installed one differs: naming the
@@ -72,7 +92,7 @@ func Go(ctx context.Context, dir string, log io.Writer, args ...string) error {
 
 // GoEnv is [Go] with more environment variables.
 func GoEnv(ctx context.Context, dir string, env []string, log io.Writer, args ...string) error {
-	return run.Cmd{Dir: dir, Env: append(Eager(), env...), Log: log, Name: "go", Args: args}.Run(ctx)
+	return run.Cmd{Dir: dir, Env: slices.Concat(Eager(), env, InTree(dir)), Log: log, Name: "go", Args: args}.Run(ctx)
 }
 
 // CheckVersion refuses a base that is built with another release of Go, which the file at

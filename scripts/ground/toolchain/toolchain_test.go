@@ -1,12 +1,30 @@
 package toolchain
 
 import (
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"capacityv2.internal/scripts/ground/run"
 )
+
+// TestGoOfTree: what upstream builds with a later Go gets that, and what is not below such a tree does not.
+func TestGoOfTree(t *testing.T) {
+	for content, want := range map[string][]string{"99.1.2\n": {"GOTOOLCHAIN=go99.1.2"}, strings.TrimPrefix(GoVersion, "go"): nil, "1.20.1": nil} {
+		tree := t.TempDir()
+		if err := os.WriteFile(filepath.Join(tree, VersionFile), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got := InTree(filepath.Join(tree, "pkg", "a")); !slices.Equal(got, want) {
+			t.Errorf("%q: got %q, want %q", content, got, want)
+		}
+	}
+	if got := InTree(t.TempDir()); got != nil {
+		t.Errorf("outside of a tree: %q", got)
+	}
+}
 
 func TestRequireDisk(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "not", "there")

@@ -11,34 +11,34 @@ import (
 )
 
 // assemble writes the tree of a Kubernetes version into dst, from Go modules. It returns
-// the staging modules that the tree is without.
+// them.
 //
 // The module zips lack what a git checkout has: symbolic links (the root
 // Makefile is restored, as the release and the OpenAPI scripts call make),
 // execute bits (restored for files that start with #!), and nested modules
 // (hack/tools, which code generation replaces). The zip's vendor/ holds only
 // OWNERS; it is removed, because the go command would take it for a vendor folder.
-func assemble(ctx context.Context, o Options, dst string, log io.Writer) (without []string, err error) {
+func assemble(ctx context.Context, o Options, dst string, log io.Writer) (modules, error) {
 	m, err := modulesOf(ctx, o, log)
 	if err != nil {
-		return nil, err
+		return m, err
 	}
 	if err := copyTree(ctx, m.main.Dir, dst); err != nil || !o.Staging {
-		return nil, err
+		return m, err
 	}
 	for _, staging := range m.staging {
 		to := filepath.Join(dst, "staging", "src", filepath.FromSlash(staging.Path))
 		if err := os.RemoveAll(to); err != nil {
-			return nil, err
+			return m, err
 		}
 		if err := copyTree(ctx, staging.Dir, to); err != nil {
-			return nil, err
+			return m, err
 		}
 	}
 	if err := os.RemoveAll(filepath.Join(dst, "vendor")); err != nil {
-		return nil, err
+		return m, err
 	}
-	return m.without, os.Symlink("build/root/Makefile", filepath.Join(dst, "Makefile"))
+	return m, os.Symlink("build/root/Makefile", filepath.Join(dst, "Makefile"))
 }
 
 // copyTree copies the files below src; a file that starts with #! becomes

@@ -43,6 +43,8 @@ type Options struct {
 	// Workspace is a folder with the go.work and go.work.sum that the tree gets. It may
 	// be missing: Kubernetes has its own.
 	Workspace string
+	// Partial says that the tree need not compile: staging modules that are not served are left out, whatever requires them.
+	Partial bool
 	// Checkout is the user's git checkout (KUBERNETES_SRC). Empty: Go modules.
 	Checkout string
 }
@@ -52,7 +54,7 @@ type Options struct {
 func Ensure(ctx context.Context, dir string, o Options, s *run.Step) error {
 	repo := gitrepo.Open(dir, s.Log)
 	if _, err := os.Lstat(dir); err == nil {
-		if err := check(ctx, repo, o); err != nil {
+		if err := ensureIsBase(ctx, repo, o); err != nil {
 			return err
 		}
 		return addWorkspace(dir, o.Workspace)
@@ -70,13 +72,18 @@ func Ensure(ctx context.Context, dir string, o Options, s *run.Step) error {
 	}
 	modules := filepath.Join(tmp, "modules")
 	s.Sayf("fetching and checking %s %s", o.Title, o.Version)
-	without, err := assemble(ctx, o, modules, s.Log)
+	of, err := assemble(ctx, o, modules, s.Log)
 	if err != nil {
 		return err
 	}
-	made := modules
+	if of.goVersion != "" {
+		s.Sayf("%s needs %s, and GOTOOLCHAIN=%s fetched it", o.Version, of.goVersion, of.goVersion)
+	}
+	made, without := modules, of.without
 	switch names := strings.Join(without, ", "); {
 	case names == "":
+	case o.Partial:
+		s.Sayf("without %s: not served by the Go module proxy; the tree need not compile", names)
 	case o.Checkout == "":
 		s.Sayf("without %s: not among the modules, and no other one requires them", names)
 	default:
@@ -97,8 +104,8 @@ func Ensure(ctx context.Context, dir string, o Options, s *run.Step) error {
 	return os.Rename(made, dir)
 }
 
-// check accepts an existing tree when its base is the wanted one.
-func check(ctx context.Context, repo gitrepo.Repo, o Options) error {
+// ensureIsBase accepts an existing tree when its base is the wanted one.
+func ensureIsBase(ctx context.Context, repo gitrepo.Repo, o Options) error {
 	const help = "make clean (commits that are not exported are lost), then the same command again"
 	if !repo.Exists() {
 		return run.Refuse(run.Refusal{
@@ -180,11 +187,11 @@ func commit(ctx context.Context, repo gitrepo.Repo, o Options, without []string)
 	if err := repo.Git(ctx, "tag", o.Version); err != nil {
 		return err
 	}
-	return mark(ctx, repo, o)
+	return recordBase(ctx, repo, o)
 }
 
-// mark records the base at HEAD.
-func mark(ctx context.Context, repo gitrepo.Repo, o Options) error {
+// recordBase records the base at HEAD.
+func recordBase(ctx context.Context, repo gitrepo.Repo, o Options) error {
 	return repo.GitAll(ctx, []string{"update-ref", Ref, "HEAD"}, []string{"update-ref", ExportedRef, "HEAD"},
 		[]string{"config", "--local", originKey, o.origin().String()})
 }

@@ -52,16 +52,16 @@ func proxyOf(t *testing.T, modules map[string]map[string]string) (pin string) {
 		path, v, _ := strings.Cut(mv, "@")
 		src := t.TempDir()
 		for name, content := range files {
-			put(t, filepath.Join(src, filepath.FromSlash(name)), content)
+			writeFile(t, filepath.Join(src, filepath.FromSlash(name)), content)
 		}
 		at := filepath.Join(dir, path, "@v")
 		var z bytes.Buffer
 		if err := zip.CreateFromDir(&z, module.Version{Path: path, Version: v}, src); err != nil {
 			t.Fatal(err)
 		}
-		put(t, filepath.Join(at, v+".zip"), z.String())
-		put(t, filepath.Join(at, v+".mod"), files["go.mod"])
-		put(t, filepath.Join(at, v+".info"), fmt.Sprintf(`{"Version":%q}`, v))
+		writeFile(t, filepath.Join(at, v+".zip"), z.String())
+		writeFile(t, filepath.Join(at, v+".mod"), files["go.mod"])
+		writeFile(t, filepath.Join(at, v+".info"), fmt.Sprintf(`{"Version":%q}`, v))
 		sum, err := dirhash.HashZip(filepath.Join(at, v+".zip"), dirhash.Hash1)
 		if err != nil {
 			t.Fatal(err)
@@ -69,8 +69,8 @@ func proxyOf(t *testing.T, modules map[string]map[string]string) (pin string) {
 		fmt.Fprintf(&gosum, "%s %s %s\n", path, v, sum)
 		gomod += "\t" + path + " " + v + "\n"
 	}
-	put(t, filepath.Join(pin, "go.mod"), gomod+")\n")
-	put(t, filepath.Join(pin, "go.sum"), gosum.String())
+	writeFile(t, filepath.Join(pin, "go.mod"), gomod+")\n")
+	writeFile(t, filepath.Join(pin, "go.sum"), gosum.String())
 	t.Setenv("GOPROXY", "file://"+filepath.ToSlash(dir))
 	t.Setenv("GONOSUMDB", "*")
 	t.Setenv("GOMODCACHE", t.TempDir())
@@ -87,7 +87,7 @@ func proxyOf(t *testing.T, modules map[string]map[string]string) (pin string) {
 	return pin
 }
 
-func put(t *testing.T, path, content string) {
+func writeFile(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
@@ -196,11 +196,11 @@ func TestEnsureRefuses(t *testing.T) {
 					lines[i] = "k8s.io/api v0.37.2 h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
 				}
 			}
-			put(t, filepath.Join(pin, "go.sum"), strings.Join(lines, ""))
+			writeFile(t, filepath.Join(pin, "go.sum"), strings.Join(lines, ""))
 		}, "checksum"},
 		"a version that is not served": {func(_ *testing.T, _, _ string, o *Options) { o.Version = "v1.99.0" }, "cannot fetch k8s.io/kubernetes@v1.99.0"},
 		"no version at all":            {func(_ *testing.T, _, _ string, o *Options) { o.Version = "master" }, `unknown base "master"`},
-		"a folder that is not ours":    {func(t *testing.T, _, dir string, _ *Options) { put(t, filepath.Join(dir, "mine"), "x") }, "not a git repository"},
+		"a folder that is not ours":    {func(t *testing.T, _, dir string, _ *Options) { writeFile(t, filepath.Join(dir, "mine"), "x") }, "not a git repository"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pin := proxy(t)
@@ -226,7 +226,7 @@ func TestEnsureNoticesAChangedModuleCache(t *testing.T) {
 	if err := ensure(t, filepath.Join(t.TempDir(), "tree"), o); err != nil {
 		t.Fatal(err)
 	}
-	put(t, filepath.Join(os.Getenv("GOMODCACHE"), "k8s.io", "api@v0.37.2", "types.go"), "package evil\n")
+	writeFile(t, filepath.Join(os.Getenv("GOMODCACHE"), "k8s.io", "api@v0.37.2", "types.go"), "package evil\n")
 	err := ensure(t, filepath.Join(t.TempDir(), "tree"), o)
 	if !run.IsRefusal(err) || !strings.Contains(err.Error(), "wrong checksum: k8s.io/api@v0.37.2") {
 		t.Errorf("got %v, want a refusal", err)
@@ -250,7 +250,7 @@ func checkout(t *testing.T, change map[string]string) string {
 		files[name] = content
 	}
 	for name, content := range files {
-		put(t, filepath.Join(dir, filepath.FromSlash(name)), content)
+		writeFile(t, filepath.Join(dir, filepath.FromSlash(name)), content)
 	}
 	repo := gitrepo.Open(dir, nil)
 	for _, args := range [][]string{

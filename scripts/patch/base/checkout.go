@@ -49,7 +49,7 @@ func clone(ctx context.Context, o Options, modules, dst string, s *run.Step) err
 	if err != nil {
 		return err
 	}
-	return mark(ctx, gitrepo.Open(dst, s.Log), o)
+	return recordBase(ctx, gitrepo.Open(dst, s.Log), o)
 }
 
 // mayDiffer tells the files that are not the same in the published modules and

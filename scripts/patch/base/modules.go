@@ -24,6 +24,7 @@ import (
 type downloaded struct {
 	Path, Version string
 	Dir           string // in the module cache
+	Zip           string
 	Sum           string // h1: hash of its zip
 	GoModSum      string // h1: hash of its go.mod
 	Error         string
@@ -83,9 +84,13 @@ func PinnedSums(pin string) (map[module.Version]string, error) {
 // cache against the go.sum in pin, or, without a line there, against what the
 // go command checked with the checksum database. Those that cannot be fetched have
 // an Error; a wrong checksum is not among them, but refused.
-func download(ctx context.Context, pin string, log io.Writer, queries []string) (fetched, failed []downloaded, err error) {
+func download(ctx context.Context, pin, goVersion string, log io.Writer, queries []string) (fetched, failed []downloaded, err error) {
+	env := append(toolchain.Env(), "GOWORK=off")
+	if goVersion != "" {
+		env = append(env, "GOTOOLCHAIN="+goVersion)
+	}
 	out, err := run.Cmd{
-		Dir: pin, Env: append(toolchain.Env(), "GOWORK=off"), Log: log, Name: "go",
+		Dir: pin, Env: env, Log: log, Name: "go",
 		Args: append([]string{"mod", "download", "-json"}, queries...),
 	}.Output(ctx)
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {

@@ -1,10 +1,12 @@
 package base
 
 import (
+	"archive/zip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +18,7 @@ import (
 
 	"capacityv2.internal/scripts/ground/gitrepo"
 	"capacityv2.internal/scripts/ground/run"
+	"capacityv2.internal/scripts/ground/toolchain"
 )
 
 // stagingPrefix is how the go.work of a tree names its staging modules.
@@ -32,6 +35,8 @@ type modules struct {
 	// without are the paths of staging modules that cannot be fetched and that no other
 	// module of the tree requires: examples, that no program is made of.
 	without []string
+	// goVersion is the toolchain that fetched them, where the installed Go is too old for them.
+	goVersion string
 }
 
 // modulesOf fetches the modules of a tree: the main one, and those below staging/src.
@@ -42,7 +47,19 @@ func modulesOf(ctx context.Context, o Options, log io.Writer) (m modules, err er
 			return m, err
 		}
 	}
-	main, failed, err := download(ctx, o.Pin, log, []string{o.Module + "@" + o.Version})
+	main, failed, err := download(ctx, o.Pin, "", log, []string{o.Module + "@" + o.Version})
+	if err == nil && len(failed) > 0 && failed[0].Zip != "" { // it is there, but for a later Go
+		if m.goVersion, err = goVersionIn(failed[0]); err != nil {
+			return m, err
+		}
+		if main, failed, err = download(ctx, o.Pin, m.goVersion, log, []string{o.Module + "@" + o.Version}); err != nil && !run.IsRefusal(err) {
+			err = run.Refuse(run.Refusal{
+				Found:    fmt.Sprintf("%s %s needs %s: %v", o.Title, o.Version, m.goVersion, err),
+				Expected: "that release of Go, or one that is later, installed or served by the Go module proxy",
+				Run:      "go env GOPROXY; or see https://go.dev/doc/install",
+			})
+		}
+	}
 	if err != nil {
 		return m, err
 	}
@@ -65,18 +82,18 @@ func modulesOf(ctx context.Context, o Options, log io.Writer) (m modules, err er
 	}
 	// The pin says which modules its own version has: the tree must not depend on what is
 	// served today.
-	settled := isPinned(o.Module, o.Version)
+	atPinnedVersion := isPinned(o.Module, o.Version)
 	var queries []string
 	for _, n := range names {
-		if !settled || isPinned(n, version) {
+		if !atPinnedVersion || isPinned(n, version) {
 			queries = append(queries, n+"@"+version)
 		}
 	}
-	staging, failed, err := download(ctx, o.Pin, log, queries)
+	staging, failed, err := download(ctx, o.Pin, m.goVersion, log, queries)
 	if err != nil {
 		return m, err
 	}
-	if settled && len(failed) > 0 {
+	if atPinnedVersion && len(failed) > 0 {
 		return m, cannotFetch(failed[0], "")
 	}
 	m.staging = staging
@@ -85,7 +102,24 @@ func modulesOf(ctx context.Context, o Options, log io.Writer) (m modules, err er
 			m.without = append(m.without, n)
 		}
 	}
+	if o.Partial {
+		return m, nil
+	}
 	return m, m.checkWithout(failed)
+}
+
+// goVersionIn returns the toolchain for a module that the go command has fetched and does not take: its .go-version says.
+func goVersionIn(m downloaded) (string, error) {
+	z, err := zip.OpenReader(m.Zip)
+	if err != nil {
+		return "", err
+	}
+	defer z.Close()
+	b, err := fs.ReadFile(z, m.Path+"@"+m.Version+"/"+toolchain.VersionFile)
+	if err != nil {
+		return "", errors.Join(cannotFetch(m, ""), err)
+	}
+	return "go" + strings.TrimSpace(string(b)), nil
 }
 
 // checkWithout refuses to leave out a module that another one of the tree requires.
@@ -140,7 +174,7 @@ func StagingVersion(kubernetes string) (string, error) {
 		return "", run.Refuse(run.Refusal{
 			Found:    fmt.Sprintf("unknown base %q", kubernetes),
 			Expected: "a tag of Kubernetes such as v1.37.2",
-			Run:      "make rebase BASE=v1.37.2",
+			Run:      "make rebase, which lists those after the present one",
 		})
 	}
 	return "v0" + strings.TrimPrefix(kubernetes, "v1"), nil
@@ -149,11 +183,7 @@ func StagingVersion(kubernetes string) (string, error) {
 // stagingModules reads the names of the staging modules from the main tree's
 // go.work.
 func stagingModules(dir string) ([]string, error) {
-	b, err := os.ReadFile(filepath.Join(dir, "go.work"))
-	if err != nil {
-		return nil, err
-	}
-	f, err := modfile.ParseWork("go.work", b, nil)
+	f, err := readWork(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"capacityv2.internal/scripts/ground/gitrepo"
 	"capacityv2.internal/scripts/ground/run"
+	"capacityv2.internal/scripts/ground/toolchain"
 )
 
 // withExamples are the fake modules; the tree names two more that are not served.
@@ -27,7 +28,7 @@ func withExamples() map[string]map[string]string {
 // unpin takes the modules out of the pin, which then is for no version.
 func unpin(t *testing.T, pin string) {
 	t.Helper()
-	put(t, filepath.Join(pin, "go.mod"), "module pin\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes v1.36.0\n")
+	writeFile(t, filepath.Join(pin, "go.mod"), "module pin\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes v1.36.0\n")
 }
 
 func TestEnsureWithoutExamples(t *testing.T) {
@@ -100,7 +101,7 @@ func TestEnsureWithoutANeededModule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		put(t, filepath.Join(pin, "go.mod"), string(b)+example)
+		writeFile(t, filepath.Join(pin, "go.mod"), string(b)+example)
 		if err := ensure(t, filepath.Join(t.TempDir(), "tree"), options(pin, "")); !run.IsRefusal(err) || !strings.Contains(err.Error(), "cannot fetch k8s.io/example@v0.37.2") {
 			t.Errorf("got %v, want a refusal: today's proxy must not change the tree", err)
 		}
@@ -124,5 +125,35 @@ func TestEnsureFromCheckoutWithExamples(t *testing.T) {
 	}
 	if without, err := Without(t.Context(), gitrepo.Open(dir, nil)); err != nil || len(without) > 0 {
 		t.Errorf("without %q, %v; want none", without, err)
+	}
+}
+
+// TestEnsurePartial: a forecast does without modules that others require.
+func TestEnsurePartial(t *testing.T) {
+	modules := withExamples()
+	modules["k8s.io/api@v0.37.2"]["go.mod"] += "\nrequire k8s.io/example v0.37.2\n"
+	pin := proxyOf(t, modules)
+	unpin(t, pin)
+	o := options(pin, "")
+	o.Partial = true
+	dir := filepath.Join(t.TempDir(), "tree")
+	var out strings.Builder
+	err := run.NewReporter(&out, "test", t.TempDir()).Run(t.Context(), run.Task{Name: "tree", Do: func(ctx context.Context, s *run.Step) error {
+		return Ensure(ctx, dir, o, s)
+	}})
+	if err != nil || !strings.Contains(out.String(), "without k8s.io/example, k8s.io/sample: not served") {
+		t.Errorf("error %v, output\n%s", err, out.String())
+	}
+}
+
+// TestEnsureForALaterGo has modules for a Go that the proxy does not serve: it is the one that the tree names.
+func TestEnsureForALaterGo(t *testing.T) {
+	modules := withExamples()
+	modules["k8s.io/kubernetes@v1.37.2"]["go.mod"] = "module k8s.io/kubernetes\n\ngo 1.99.0\n"
+	modules["k8s.io/kubernetes@v1.37.2"][toolchain.VersionFile] = "1.99.7\n"
+	pin := proxyOf(t, modules)
+	err := ensure(t, filepath.Join(t.TempDir(), "tree"), options(pin, ""))
+	if want := "Kubernetes v1.37.2 needs go1.99.7: "; !run.IsRefusal(err) || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want a refusal that holds %q", err, want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -124,7 +125,7 @@ func (r *Run) installGogoProto(ctx context.Context, s *run.Step) error {
 	if _, err := os.Stat(to); err == nil {
 		return nil
 	}
-	out, err := run.Cmd{Dir: r.dir, Env: append(toolchain.Env(), goFlags), Log: s.Log, Name: "go", Args: []string{"list", "-m", "-f", "{{.Dir}}", module}}.Output(ctx)
+	out, err := run.Cmd{Dir: r.dir, Env: slices.Concat(toolchain.Env(), toolchain.InTree(r.dir), []string{goFlags}), Log: s.Log, Name: "go", Args: []string{"list", "-m", "-f", "{{.Dir}}", module}}.Output(ctx)
 	if err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func (r *Run) kubernetesEnv(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(env, goFlags, "TERM=dumb", "GOBIN="+r.output("bin"), "TMPDIR="+r.output("tmp"),
+	return append(append(env, toolchain.InTree(r.dir)...), goFlags, "TERM=dumb", "GOBIN="+r.output("bin"), "TMPDIR="+r.output("tmp"),
 		// A new violation of the API rules is a difference to be looked at, as any.
 		"UPDATE_API_KNOWN_VIOLATIONS=true",
 		// As upstream's main script sets them for the staging modules' own.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,22 +22,26 @@ func EnsureSafe(ctx context.Context, repo gitrepo.Repo) error {
 	if err := ensureCommitted(ctx, repo); err != nil {
 		return err
 	}
-	head, err := repo.Rev(ctx, "HEAD")
-	if err != nil {
-		return err
+	own, err := hasOwnCommits(ctx, repo)
+	if err == nil && own {
+		err = notExported(repo)
 	}
-	exported, err := repo.Rev(ctx, base.ExportedRef)
-	if err != nil {
-		return err
-	}
-	if head != exported {
-		return run.Refuse(run.Refusal{
-			Found:    "the commits in " + repo.Dir + " are not those that were exported",
-			Expected: "no change since then",
-			Run:      "make export, or git -C " + repo.Dir + " reset --hard " + base.ExportedRef,
-		})
-	}
-	return nil
+	return err
+}
+
+func notExported(repo gitrepo.Repo) error {
+	return run.Refuse(run.Refusal{
+		Found:    "the commits in " + repo.Dir + " are not those that were exported",
+		Expected: "no change since then",
+		Run:      "make export, or git -C " + repo.Dir + " reset --hard " + base.ExportedRef,
+	})
+}
+
+// hasOwnCommits reports whether HEAD is not what was exported.
+func hasOwnCommits(ctx context.Context, repo gitrepo.Repo) (bool, error) {
+	head, errHead := repo.Rev(ctx, "HEAD")
+	exported, errExported := repo.Rev(ctx, base.ExportedRef)
+	return head != exported, errors.Join(errHead, errExported)
 }
 
 // ensureCommitted refuses uncommitted changes and a half-done apply.
@@ -45,7 +50,7 @@ func ensureCommitted(ctx context.Context, repo gitrepo.Repo) error {
 		return run.Refuse(run.Refusal{
 			Found:    "a git am or rebase is half-done in " + repo.Dir,
 			Expected: "a finished one",
-			Run:      "git -C " + repo.Dir + " am --continue, or am --abort",
+			Run:      "git -C " + repo.Dir + " status, which says how to go on or to abort it; after going on, make export, or make rebase again",
 		})
 	}
 	dirty, err := repo.Dirty(ctx)
@@ -59,159 +64,142 @@ func ensureCommitted(ctx context.Context, repo gitrepo.Repo) error {
 	return err
 }
 
-// Apply puts the patches on the base, one commit each. When HEAD already is
-// the series' result, nothing is done. On failure the tree is back at the base.
+// Apply puts the patches on the base, one commit each, and compares the result with the lock. When HEAD already is
+// the series' result, nothing is done. Where a patch conflicts, git am waits for a person.
 func Apply(ctx context.Context, repo gitrepo.Repo, dir string, s *run.Step) error {
-	patches, err := Read(dir)
+	files, err := storeFiles(ctx, repo, dir)
 	if err != nil {
 		return err
 	}
-	lock, err := ReadLock(dir)
-	if err != nil {
-		return err
+	if files.ownCommits {
+		return notExported(repo)
 	}
-	if err := CheckSums(patches, lock); err != nil {
-		return err
-	}
-	if err := EnsureSafe(ctx, repo); err != nil {
-		return err
-	}
+	// A lock of another series must not keep anybody from the tree that make export writes it from.
+	lock, errLock := ReadLock(dir)
 	origin, err := base.OriginOf(ctx, repo)
+	if err == nil && errLock == nil && !origin.Checkout {
+		err = lock.checkBase(ctx, repo)
+	}
 	if err != nil {
 		return err
 	}
-	baseTree, err := repo.Tree(ctx, base.Ref)
+	if err := files.apply(ctx, repo, dir, s); err != nil || errLock != nil {
+		return errors.Join(err, errLock)
+	}
+	return CheckLock(ctx, repo, lock, files.patches)
+}
+
+// apply puts the patch files on the base, unless HEAD is made from them.
+func (f stored) apply(ctx context.Context, repo gitrepo.Repo, dir string, s *run.Step) error {
+	revs, err := repo.Lines(ctx, "rev-parse", "HEAD", base.Ref+"^{commit}")
 	if err != nil {
 		return err
 	}
-	if !origin.Checkout && baseTree != lock.BaseTree {
+	if revs[0] != revs[1] && f.current {
+		s.Sayf("patches that are applied already: %d", len(f.patches))
+		return nil
+	}
+	if err := f.applyToBase(ctx, repo, dir, "make export"); err != nil {
+		return err
+	}
+	s.Sayf("patches applied: %d", len(f.patches))
+	return nil
+}
+
+// applyToBase resets a tree to its base, and commits the patches. Where one conflicts, git am waits for a person, who then
+// runs what is named.
+func (f stored) applyToBase(ctx context.Context, repo gitrepo.Repo, dir, then string) error {
+	if err := toBase(ctx, repo); err != nil {
+		return err
+	}
+	if err := setExported(ctx, repo, base.Ref, f.folder); err != nil {
+		return err
+	}
+	if stopped, err := am(ctx, repo, dir, f.patches); err != nil {
+		return err
+	} else if stopped != "" {
 		return run.Refuse(run.Refusal{
-			Found:    "tree lock: the base tree is " + baseTree,
-			Expected: lock.BaseTree + " (" + LockName + ")",
-			Run:      "make clean, then make apply",
+			Found:    stopped,
+			Expected: "a merge by hand: git am waits in " + repo.Dir,
+			Run:      "git -C " + repo.Dir + " status; edit, git add, git am --continue there (or --skip, or --abort); then " + then,
 		})
 	}
-	applied, err := alreadyApplied(ctx, repo, patches, "HEAD")
-	if err != nil {
-		return err
-	}
-	if applied {
-		s.Sayf("patches that are applied already: %d", len(patches))
-		return CheckLock(ctx, repo, lock, patches)
-	}
-	// Am starts at the base, and ends there if it fails.
-	if err := repo.Git(ctx, "update-ref", base.ExportedRef, base.Ref); err != nil {
-		return err
-	}
-	if err := Am(ctx, repo, dir, patches); err != nil {
-		return err
-	}
-	head, err := repo.Rev(ctx, "HEAD")
-	if err != nil {
-		return err
-	}
-	if err := setApplied(ctx, repo, patches, head); err != nil {
-		return err
-	}
-	if err := CheckLock(ctx, repo, lock, patches); err != nil {
-		return err
-	}
-	s.Sayf("patches applied: %d", len(patches))
-	return nil
+	return setExported(ctx, repo, "HEAD", f.folder)
 }
 
-// appliedKey holds, in the tree's configuration, the hash of the patch files
-// behind a commit.
-const appliedKey = "capacityv2.applied"
-
-func digest(patches []Patch) string {
-	var b strings.Builder
-	for _, p := range patches {
-		fmt.Fprintf(&b, "%s %s,", p.Name, p.SHA256())
-	}
-	return Patch{Bytes: []byte(b.String())}.SHA256()
-}
-
-// alreadyApplied reports whether a commit is the result of the patches.
-func alreadyApplied(ctx context.Context, repo gitrepo.Repo, patches []Patch, rev string) (bool, error) {
-	commit, err := repo.Rev(ctx, rev)
-	if err != nil {
-		return false, err
-	}
-	got, err := repo.Output(ctx, "config", "--local", "--default", "", "--get", appliedKey)
-	return got == digest(patches)+"@"+commit, err
-}
-
-// setApplied records that a commit is the result of the patches, and is on disk.
-func setApplied(ctx context.Context, repo gitrepo.Repo, patches []Patch, commit string) error {
-	return repo.GitAll(ctx, []string{"config", "--local", appliedKey, digest(patches) + "@" + commit}, []string{"update-ref", base.ExportedRef, commit})
-}
-
-// Am resets the tree to the base and commits the patches. On failure the tree is
-// back at the base. It writes no refs, which all work trees share.
-func Am(ctx context.Context, repo gitrepo.Repo, dir string, patches []Patch) error {
-	if err := toBase(ctx, repo); err != nil {
-		return interrupted(ctx, repo, err)
-	}
-	for _, p := range patches {
-		if err := am(ctx, repo, filepath.Join(dir, p.Name)); err != nil {
-			return amFailed(ctx, repo, filepath.Join(dir, p.Name), err)
-		}
-	}
-	return nil
-}
-
+// toBase does not heed an interrupt: half of a reset looks like changes of somebody's.
 func toBase(ctx context.Context, repo gitrepo.Repo) error {
-	return repo.Git(ctx, "reset", "--quiet", "--hard", base.Ref)
+	return repo.Git(context.WithoutCancel(ctx), "reset", "--quiet", "--hard", base.Ref)
 }
 
-// interrupted returns the tree to the base even after an interrupt: half of the series
-// looks like commits of somebody's. It returns the cause.
-func interrupted(ctx context.Context, repo gitrepo.Repo, cause error) error {
+// amCommand commits patches. The committer and its date are fixed, so that the commit's name is the same everywhere; CRs
+// are content. What does not apply is merged: that the result is the one that was exported, its name says.
+var amCommand = []string{"am", "--quiet", "--3way", "--keep-cr", "--committer-date-is-author-date", "--no-gpg-sign"}
+
+// am commits the patches on HEAD. It writes no refs, which all work trees share. Where one does not apply, git am stops, and
+// it says why. After an interrupt, the tree is at the base.
+func am(ctx context.Context, repo gitrepo.Repo, dir string, patches []Patch) (stopped string, err error) {
+	args := slices.Clone(amCommand)
+	for _, p := range patches {
+		args = append(args, filepath.Join(dir, p.Name))
+	}
+	cause := repo.Git(ctx, args...)
+	if cause == nil || !repo.Applying() {
+		return "", cause
+	}
+	interrupted := ctx.Err() != nil
 	ctx = context.WithoutCancel(ctx)
-	_ = repo.Git(ctx, "am", "--abort") // there may be none
-	return errors.Join(cause, toBase(ctx, repo))
+	if interrupted {
+		return "", errors.Join(cause, repo.Git(ctx, "am", "--abort"))
+	}
+	p, err := waitingPatch(ctx, repo, patches)
+	if err != nil {
+		return "", err
+	}
+	found, err := conflict(ctx, repo, filepath.Join(dir, p.Name))
+	if err != nil {
+		return "", err
+	}
+	applied, err := repo.Output(ctx, "rev-list", "--count", base.Ref+"..HEAD")
+	return fmt.Sprintf("patch %s does not apply (%s before it do): %s", p.Name, applied, found), err
 }
 
-// am commits one patch. The committer and its date are fixed, so that the
-// commit's name is the same everywhere; CRs are content.
-func am(ctx context.Context, repo gitrepo.Repo, path string, more ...string) error {
-	args := append([]string{"am", "--quiet", "--keep-cr", "--committer-date-is-author-date", "--no-gpg-sign"}, more...)
-	return repo.Git(ctx, append(args, path)...)
+// waitingPatch returns the one that git am has stopped at.
+func waitingPatch(ctx context.Context, repo gitrepo.Repo, patches []Patch) (Patch, error) {
+	path, err := repo.Output(ctx, "rev-parse", "--path-format=absolute", "--git-path", "rebase-apply/next")
+	if err != nil {
+		return Patch{}, err
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return Patch{}, err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil || n < 1 || n > len(patches) {
+		return Patch{}, fmt.Errorf("%s: %q of %d patches", path, b, len(patches))
+	}
+	return patches[n-1], nil
+}
+
+// conflict names the files that a person has to merge. Without the blobs that a patch changes, or if it does not fit them,
+// git merges nothing: then it says which hunks do not apply.
+func conflict(ctx context.Context, repo gitrepo.Repo, path string) (string, error) {
+	files, err := conflictingFiles(ctx, repo)
+	if err != nil || len(files) > 0 {
+		return "conflicts in " + strings.Join(files, ", "), err
+	}
+	complaint := repo.Git(ctx, "apply", "--check", path)
+	if complaint == nil {
+		return "git am has stopped at it", nil
+	}
+	return "git cannot merge it\n" + hunks(repo.Dir, complaint.Error()), nil
+}
+
+func conflictingFiles(ctx context.Context, repo gitrepo.Repo) ([]string, error) {
+	return repo.Lines(ctx, "diff", "--name-only", "--diff-filter=U")
 }
 
 var failedHunk = regexp.MustCompile(`(?m)^error: patch failed: (.+):(\d+)$`)
-
-// amFailed says which hunk did not apply and what the base has there, and
-// returns the tree to the base.
-func amFailed(ctx context.Context, repo gitrepo.Repo, path string, cause error) error {
-	if ctx.Err() != nil {
-		return interrupted(ctx, repo, cause)
-	}
-	ctx = context.WithoutCancel(ctx)
-	applied, err := repo.Output(ctx, "rev-list", "--count", base.Ref+"..HEAD")
-	if err != nil {
-		return err
-	}
-	if err := repo.Git(ctx, "am", "--abort"); err != nil {
-		return err
-	}
-	_, err = repo.Output(ctx, "apply", "--check", path)
-	found := fmt.Sprintf("patch %s does not apply (%s before it do)", filepath.Base(path), applied)
-	if err != nil {
-		found += "\n" + hunks(repo.Dir, err.Error())
-	} else {
-		found += ": " + cause.Error()
-	}
-	if err := toBase(ctx, repo); err != nil {
-		return err
-	}
-	return run.Refuse(run.Refusal{
-		Found:    found,
-		Expected: "every hunk applies without fuzz; the tree is back at the base",
-		Run:      "git checkout -- " + path + ", or make rebase BASE=<tag> to merge with 3-way",
-	})
-}
 
 // hunks lists git's complaints, each with the lines of the tree at that place.
 func hunks(tree, complaint string) string {

@@ -1,10 +1,10 @@
 package series
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,62 +30,42 @@ var formatPatch = []string{
 	"--no-add-header", "--subject-prefix=PATCH", "--suffix=.patch", "--filename-max-length=64",
 }
 
-// Exported is the series as its commits say it is.
-type Exported struct {
+// Export is the series as the commits of a tree say it is.
+type Export struct {
 	Patches []Patch
 	Lock    Lock
 }
 
-// Format turns the commits on the base into patches, without writing them to
-// the series' folder.
-func Format(ctx context.Context, repo gitrepo.Repo, version string) (Exported, error) {
-	var e Exported
+// format turns the commits on the base into patches.
+func format(ctx context.Context, repo gitrepo.Repo, version string) (e Export, err error) {
 	if err := exportable(ctx, repo); err != nil {
 		return e, err
 	}
-	written, err := patchFiles(ctx, repo, "HEAD")
+	tmp, err := os.MkdirTemp("", "capacityv2-export-")
 	if err != nil {
 		return e, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(written)) { // they start with the number
-		p, err := Parse(name, []byte(written[name]))
+	defer os.RemoveAll(tmp)
+	if err := repo.Git(ctx, slices.Concat(formatPatch, []string{"--output-directory", tmp, base.Ref + "..HEAD"})...); err != nil {
+		return e, err
+	}
+	paths, err := filepath.Glob(filepath.Join(tmp, "*.patch")) // sorted, and they start with the number
+	if err != nil {
+		return e, err
+	}
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return e, err
+		}
+		p, err := Parse(filepath.Base(path), b)
 		if err != nil {
 			return e, err
 		}
 		e.Patches = append(e.Patches, p)
 	}
-	e.Lock, err = newLock(ctx, repo, version, e.Patches)
+	e.Lock, err = newLock(ctx, repo, version)
 	return e, err
-}
-
-// WritePatches writes a patch file for each commit from the base to head into dir.
-func WritePatches(ctx context.Context, repo gitrepo.Repo, dir, head string) error {
-	return repo.Git(ctx, slices.Concat(formatPatch, []string{"--output-directory", dir, base.Ref + ".." + head})...)
-}
-
-// patchFiles returns the patch file of each commit from the base to head, by its name.
-func patchFiles(ctx context.Context, repo gitrepo.Repo, head string) (map[string]string, error) {
-	tmp, err := os.MkdirTemp("", "capacityv2-export-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(tmp)
-	if err := WritePatches(ctx, repo, tmp, head); err != nil {
-		return nil, err
-	}
-	return readPatches(tmp)
-}
-
-// readPatches returns the patch files in dir by their names, whether they are listed or not.
-func readPatches(dir string) (map[string]string, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.patch"))
-	content := map[string]string{}
-	for _, path := range paths {
-		b, e := os.ReadFile(path)
-		err = errors.Join(err, e)
-		content[filepath.Base(path)] = string(b)
-	}
-	return content, err
 }
 
 // exportable refuses an empty range, a half-applied one, merges and a dirty tree.
@@ -121,148 +101,111 @@ func exportable(ctx context.Context, repo gitrepo.Repo) error {
 	return nil
 }
 
-// Export writes the commits as patch files, and moves HEAD to the commits that
-// applying these files makes. A file whose bytes do not change is not touched.
-// It returns the names of what was written or removed.
-func Export(ctx context.Context, repo gitrepo.Repo, dir, version string) ([]string, error) {
+// Prepare makes the patch files of the commits in the tree, and moves HEAD to the commits that applying them makes. It
+// writes no file. Patch files that changed while the tree has no commits of its own are put on the base first.
+func Prepare(ctx context.Context, repo gitrepo.Repo, dir, version string, rules Rules, s *run.Step) (e Export, err error) {
 	holds, err := base.OriginOf(ctx, repo)
 	if err != nil {
-		return nil, err
+		return e, err
 	}
 	if want := (base.Origin{Version: version}); holds != want {
 		git := "git -C " + repo.Dir + " "
-		return nil, run.Refuse(run.Refusal{
+		return e, run.Refuse(run.Refusal{
 			Found:    "the tree holds " + holds.String(),
 			Expected: want.String() + ", whose hashes the lock records",
 			Run:      git + "format-patch -o DIR " + base.ExportedRef + ".., " + git + "reset --hard " + base.ExportedRef + ", make clean && make apply without KUBERNETES_SRC, " + git + "am --3way DIR/*",
 		})
 	}
-	if err := checkFiles(ctx, repo, dir, version); err != nil {
-		return nil, err
+	if _, err := os.Stat(filepath.Join(dir, ListName)); !errors.Is(err, os.ErrNotExist) { // not the first export
+		files, err := storeFiles(ctx, repo, dir)
+		if err != nil {
+			return e, err
+		}
+		if !files.ownCommits {
+			err = files.apply(ctx, repo, dir, s)
+		} else if lock, errLock := ReadLock(dir); errLock != nil || lock.Base == version { // another one is of before a rebase
+			err = ensureWhole(ctx, repo, dir, files.patches)
+		}
+		if err != nil {
+			return e, err
+		}
 	}
-	e, err := canonical(ctx, repo, version)
-	if err != nil {
-		return nil, err
+	if e, err = format(ctx, repo, version); err != nil {
+		return e, err
 	}
-	changed, err := e.write(dir)
-	if err != nil {
-		return nil, err
+	if err := errors.Join(lintPatches(e.Patches, rules), e.ensureKnown(ctx, repo, dir)); err != nil {
+		return e, err
 	}
-	return changed, setApplied(ctx, repo, e.Patches, e.Lock.AppliedCommit)
+	return e.canonical(ctx, repo)
 }
 
-// checkFiles refuses to export over patch files that did not come from the tree, and from a tree in which only the
-// first part of the series is applied: it would delete the rest.
-func checkFiles(ctx context.Context, repo gitrepo.Repo, dir, version string) error {
-	if lock, err := ReadLock(dir); err == nil && lock.Base != version {
-		return nil // a rebase has made the tree, and the files are of the base before
-	}
-	if _, err := os.Stat(filepath.Join(dir, ListName)); errors.Is(err, os.ErrNotExist) {
-		return nil // the first export
-	}
-	patches, err := Read(dir)
-	if err != nil {
-		return err
-	}
-	if err := checkPulled(ctx, repo, dir, patches); err != nil {
-		return err
-	}
+// ensureWhole refuses to export a tree in which only the first part of the series is applied: it would delete the others.
+func ensureWhole(ctx context.Context, repo gitrepo.Repo, dir string, patches []Patch) error {
 	commits, err := Prefixes(ctx, repo)
 	if err != nil {
 		return err
 	}
 	same := func(c Prefix, p Patch) bool { return c.Subject == p.Subject }
 	if len(commits) < len(patches) && slices.EqualFunc(commits, patches[:len(commits)], same) {
-		git := "git -C " + repo.Dir + " "
 		return run.Refuse(run.Refusal{
 			Found:    fmt.Sprintf("half-applied range: %s has only the first %d of %d patches", repo.Dir, len(commits), len(patches)),
 			Expected: "the whole series, or commits of your own on it",
-			Run:      git + "branch mine, " + git + "reset --hard " + base.ExportedRef + ", then make apply; to drop the last patches, remove them from " + filepath.Join(dir, ListName),
+			Run:      "git -C " + repo.Dir + " reset --hard " + base.ExportedRef + ", then make apply; to drop the last patches, remove them from " + filepath.Join(dir, ListName) + " before",
 		})
 	}
 	return nil
 }
 
-// checkPulled refuses patch files that are not those that the tree was made from. Where the tree has none, [Apply] was
-// killed.
-func checkPulled(ctx context.Context, repo gitrepo.Repo, dir string, patches []Patch) error {
-	was, err := patchFiles(ctx, repo, base.ExportedRef)
-	if err != nil || len(was) == 0 {
-		return err
+// ensureKnown refuses to overwrite or remove a patch file whose bytes git does not have, neither in the tree's repository,
+// where each file is that was applied or exported, nor in ours.
+func (e Export) ensureKnown(ctx context.Context, repo gitrepo.Repo, dir string) error {
+	present, err := patchFiles(dir)
+	for _, path := range present {
+		i := slices.IndexFunc(e.Patches, func(p Patch) bool { return p.Name == filepath.Base(path) })
+		b, errRead := os.ReadFile(path)
+		err = errors.Join(err, errRead)
+		if (i < 0 || !bytes.Equal(b, e.Patches[i].Bytes)) && !gitHas(ctx, path, repo, gitrepo.Open(dir, repo.Log)) {
+			err = errors.Join(err, notListed(path))
+		}
 	}
-	found, err := readPatches(dir)
-	if err != nil {
-		return err
-	}
-	all := maps.Clone(found)
-	maps.Copy(all, was)
-	others := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool { return found[name] == was[name] })
-	if len(others) == 0 {
-		return nil
-	}
-	if listed, err := alreadyApplied(ctx, repo, patches, base.ExportedRef); err != nil {
-		return err
-	} else if listed {
-		return notListed(dir, others[0])
-	}
-	if err := ensureCommitted(ctx, repo); err != nil {
-		return err
-	}
-	exported, err := repo.Rev(ctx, base.ExportedRef)
-	if err != nil {
-		return err
-	}
-	help := "make apply"
-	if EnsureSafe(ctx, repo) != nil {
-		git := "git -C " + repo.Dir + " "
-		help = git + "branch mine, " + git + "reset --hard " + exported + ", make apply, " + git + "rebase --onto HEAD " + exported +
-			" mine, " + git + "checkout -B " + base.Branch + ", " + git + "branch -d mine, " + git + "rebase -i " + base.Ref +
-			" to make a commit that changes a patch a fixup of it, make export"
-	}
-	return run.Refuse(run.Refusal{
-		Found:    "patch files changed since the tree was made: " + strings.Join(others, ", "),
-		Expected: "those that it was made from: export would undo a git pull",
-		Run:      help + "; or git checkout -- " + dir + ", if they were edited by hand or an export was killed",
-	})
+	return err
 }
 
-// write brings dir to the exported state.
-func (e Exported) write(dir string) ([]string, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+// Write brings dir to the exported state. A file whose bytes do not change is not touched. It returns the names of what
+// was written or removed.
+func (e Export) Write(ctx context.Context, repo gitrepo.Repo, dir string) ([]string, error) {
+	changed, err := e.writeFiles(dir)
+	if err != nil {
 		return nil, err
 	}
-	var names, changed []string
-	keep := map[string]bool{}
-	put := func(name string, b []byte) error {
-		written, err := files.Update(filepath.Join(dir, name), b)
-		if written {
-			changed = append(changed, name)
-		}
-		return err
-	}
-	for _, p := range e.Patches {
-		names = append(names, p.Name)
-		keep[p.Name] = true
-		if err := put(p.Name, p.Bytes); err != nil {
-			return nil, err
-		}
-	}
-	if err := put(ListName, listBytes(names)); err != nil {
+	folder, err := storeFolder(ctx, repo, e.Patches)
+	if err != nil {
 		return nil, err
 	}
+	return changed, setExported(ctx, repo, e.Lock.AppliedCommit, folder)
+}
+
+func (e Export) writeFiles(dir string) ([]string, error) {
 	lock, err := e.Lock.bytes()
 	if err != nil {
 		return nil, err
 	}
-	if err := put(LockName, lock); err != nil {
-		return nil, err
-	}
-	old, err := filepath.Glob(filepath.Join(dir, "*.patch"))
+	changed, err := writeFiles(dir, e.Patches)
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range old {
-		if name := filepath.Base(path); !keep[name] {
+	if written, err := files.Update(filepath.Join(dir, LockName), lock); err != nil {
+		return nil, err
+	} else if written {
+		changed = append(changed, LockName)
+	}
+	present, err := patchFiles(dir)
+	if err != nil {
+		return nil, err
+	}
+	names := patchNames(e.Patches)
+	for _, path := range present {
+		if name := filepath.Base(path); !slices.Contains(names, name) {
 			changed = append(changed, name+" (removed)")
 			if err := os.Remove(path); err != nil {
 				return nil, err
@@ -272,9 +215,9 @@ func (e Exported) write(dir string) ([]string, error) {
 	return changed, nil
 }
 
-// RoundTrip applies the series in dir to the base of the tree once more, in a work tree at again, so that a tree that
+// RoundTrip applies the series in dir to the base of the tree once more, in a work tree at at, so that a tree that
 // somebody kept proves nothing, and compares its export with the files.
-func RoundTrip(ctx context.Context, tree gitrepo.Repo, dir, again string, s *run.Step) error {
+func RoundTrip(ctx context.Context, tree gitrepo.Repo, dir, at string, s *run.Step) error {
 	patches, err := Read(dir)
 	if err != nil {
 		return err
@@ -291,11 +234,11 @@ func RoundTrip(ctx context.Context, tree gitrepo.Repo, dir, again string, s *run
 		s.Sayf("the tree comes from a checkout: only the touched files are compared")
 		return CheckLock(ctx, tree, lock, patches)
 	}
-	_, changed, err := applyAgain(ctx, tree, again, lock.Base, patches, func(tmp string) error { return os.CopyFS(tmp, os.DirFS(dir)) })
+	_, changed, err := applyElsewhere(ctx, tree, at, lock.Base, patches, func(tmp string) error { return os.CopyFS(tmp, os.DirFS(dir)) })
 	if err != nil {
 		return err
 	}
-	if err := CheckLock(ctx, gitrepo.Open(again, tree.Log), lock, patches); err != nil {
+	if err := CheckLock(ctx, gitrepo.Open(at, tree.Log), lock, patches); err != nil {
 		return err
 	}
 	if len(changed) > 0 {
@@ -308,11 +251,11 @@ func RoundTrip(ctx context.Context, tree gitrepo.Repo, dir, again string, s *run
 	return nil
 }
 
-// applyAgain applies patches to the base of the tree once more, in a work tree at again, and compares their export with
-// the files that fill writes. It returns the export, and the names of what differs.
-func applyAgain(ctx context.Context, tree gitrepo.Repo, again, version string, patches []Patch, fill func(dir string) error) (
-	e Exported, changed []string, err error) {
-	tmp, err := os.MkdirTemp("", "capacityv2-again-")
+// applyElsewhere applies patches to the base of the tree once more, in a work tree at another place, and compares their
+// export with the files that fill writes. It returns the export, and the names of what differs.
+func applyElsewhere(ctx context.Context, tree gitrepo.Repo, at, version string, patches []Patch, fill func(dir string) error) (
+	e Export, changed []string, err error) {
+	tmp, err := os.MkdirTemp("", "capacityv2-files-")
 	if err != nil {
 		return e, nil, err
 	}
@@ -320,42 +263,57 @@ func applyAgain(ctx context.Context, tree gitrepo.Repo, again, version string, p
 	if err := fill(tmp); err != nil {
 		return e, nil, err
 	}
-	work := gitrepo.Open(again, tree.Log)
-	if err := base.AddWorktree(ctx, tree, work.Dir, base.Ref); err != nil {
+	work, err := amElsewhere(ctx, tree, at, tmp, patches)
+	if err != nil {
 		return e, nil, err
 	}
-	if err := Am(ctx, work, tmp, patches); err != nil {
+	if e, err = format(ctx, work, version); err != nil {
 		return e, nil, err
 	}
-	if e, err = Format(ctx, work, version); err != nil {
-		return e, nil, err
-	}
-	changed, err = e.write(tmp)
+	changed, err = e.writeFiles(tmp)
 	return e, changed, err
 }
 
-// canonical formats the commits on the base, and replaces them with those that
-// applying the patches makes: the lock records the names that everybody gets,
-// not those of whoever exports. HEAD moves once, when all is made, so that a kill loses nothing.
-func canonical(ctx context.Context, repo gitrepo.Repo, version string) (e Exported, err error) {
-	theirs, err := Format(ctx, repo, version)
+// amElsewhere puts patches on the base of the tree, in a work tree at another place.
+func amElsewhere(ctx context.Context, tree gitrepo.Repo, at, dir string, patches []Patch) (gitrepo.Repo, error) {
+	work := gitrepo.Open(at, tree.Log)
+	if err := base.AddWorktree(ctx, tree, work.Dir, base.Ref); err != nil {
+		return work, err
+	}
+	stopped, err := am(ctx, work, dir, patches)
+	if stopped != "" {
+		err = run.Refuse(run.Refusal{Found: stopped, Expected: "patch files that apply to the base of " + tree.Dir, Run: "git log -- " + dir})
+	}
+	return work, err
+}
+
+// canonical replaces the commits on the base with those that applying the patches makes: the lock records the names that
+// everybody gets, not those of whoever exports. HEAD moves once, when all is made, so that a kill loses nothing.
+func (e Export) canonical(ctx context.Context, repo gitrepo.Repo) (Export, error) {
+	folder, err := storeFolder(ctx, repo, e.Patches)
 	if err != nil {
 		return e, err
 	}
-	if applied, err := alreadyApplied(ctx, repo, theirs.Patches, theirs.Lock.AppliedCommit); err != nil || applied {
-		return theirs, err
+	own, err := hasOwnCommits(ctx, repo)
+	if was, errRev := repo.Rev(ctx, filesRef); err != nil || !own && errRev == nil && was == folder {
+		return e, err
 	}
-	again := repo.Dir + "-export"
-	defer func() { _ = repo.Git(context.WithoutCancel(ctx), "worktree", "remove", "--force", again) }()
-	e, changed, err := applyAgain(ctx, repo, again, version, theirs.Patches, func(tmp string) error {
-		_, err := theirs.write(tmp)
+	at := repo.Dir + "-export"
+	defer removeWorktree(ctx, repo, at)
+	c, changed, err := applyElsewhere(ctx, repo, at, e.Lock.Base, e.Patches, func(tmp string) error {
+		_, err := e.writeFiles(tmp)
 		return err
 	})
 	if err != nil {
 		return e, err
 	}
+	treeBefore, errBefore := repo.Tree(ctx, e.Lock.AppliedCommit)
+	tree, err := repo.Tree(ctx, c.Lock.AppliedCommit)
+	if err := errors.Join(errBefore, err); err != nil {
+		return e, err
+	}
 	changed = slices.DeleteFunc(changed, func(name string) bool { return name == LockName })
-	if len(changed) > 0 || e.Lock.AppliedTree != theirs.Lock.AppliedTree {
+	if len(changed) > 0 || tree != treeBefore {
 		return e, run.Refuse(run.Refusal{
 			Found:    "applying the exported patches gives other patches or another tree than the commits in " + repo.Dir,
 			Expected: "the same",
@@ -363,5 +321,9 @@ func canonical(ctx context.Context, repo gitrepo.Repo, version string) (e Export
 		})
 	}
 	// Unless somebody has committed meanwhile. The trees are equal.
-	return e, repo.Git(ctx, "update-ref", "HEAD", e.Lock.AppliedCommit, theirs.Lock.AppliedCommit)
+	return c, repo.Git(ctx, "update-ref", "HEAD", c.Lock.AppliedCommit, e.Lock.AppliedCommit)
+}
+
+func removeWorktree(ctx context.Context, repo gitrepo.Repo, dir string) {
+	_ = repo.Git(context.WithoutCancel(ctx), "worktree", "remove", "--force", dir)
 }

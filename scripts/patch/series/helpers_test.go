@@ -80,10 +80,28 @@ func exported(t *testing.T) (gitrepo.Repo, string) {
 	})
 	commit(t, repo, message("b: add a function", "feature"), map[string]string{"pkg/b/b.go": "package b\n\nfunc B() {}\n"})
 	dir := filepath.Join(t.TempDir(), "patches")
-	if _, err := Export(context.Background(), repo, dir, version); err != nil {
+	if _, err := export(t, repo, dir); err != nil {
 		t.Fatal(err)
 	}
 	return repo, dir
+}
+
+// export writes the commits of a tree as patch files.
+func export(t *testing.T, repo gitrepo.Repo, dir string) ([]string, error) {
+	t.Helper()
+	return exportFor(t, repo, dir, version, rules)
+}
+
+func exportFor(t *testing.T, repo gitrepo.Repo, dir, version string, rules Rules) (changed []string, err error) {
+	t.Helper()
+	err = step(t, func(ctx context.Context, s *run.Step) error {
+		e, err := Prepare(ctx, repo, dir, version, rules, s)
+		if err == nil {
+			changed, err = e.Write(ctx, repo, dir)
+		}
+		return err
+	})
+	return changed, err
 }
 
 // numbered is a file of forty distinct lines.

@@ -52,8 +52,7 @@ func Lint(dir string, rules Rules) error {
 	if err := listedIsPresent(dir, names); err != nil {
 		errs = append(errs, err)
 	}
-	lock, err := ReadLock(dir)
-	if err != nil {
+	if _, err := ReadLock(dir); err != nil {
 		errs = append(errs, err)
 	}
 	var patches []Patch
@@ -62,16 +61,20 @@ func Lint(dir string, rules Rules) error {
 		if err != nil {
 			continue // reported by listedIsPresent
 		}
-		if err := lock.checkSum(Patch{Name: n, Bytes: b}); err != nil {
-			errs = append(errs, err)
-			continue // its content is not to be trusted
-		}
 		p, err := Parse(n, b)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		patches = append(patches, p)
+	}
+	return errors.Join(append(errs, lintPatches(patches, rules))...)
+}
+
+// lintPatches checks what patches say and change.
+func lintPatches(patches []Patch, rules Rules) error {
+	var errs []error
+	for _, p := range patches {
 		errs = append(errs, lintPatch(p, rules)...)
 		if first := patches[0].Author; p.Author != first {
 			errs = append(errs, run.Refuse(run.Refusal{
@@ -80,9 +83,6 @@ func Lint(dir string, rules Rules) error {
 				Run:      fmt.Sprintf("git commit --amend --author=%q --no-edit in the tree, then make export", first),
 			}))
 		}
-	}
-	if len(errs) == 0 {
-		errs = append(errs, CheckSums(patches, lock))
 	}
 	return errors.Join(errs...)
 }
@@ -122,31 +122,27 @@ func listedIsPresent(dir string, names []string) error {
 			}))
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.patch"))
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		if n := filepath.Base(f); !seen[n] {
-			errs = append(errs, notListed(dir, n))
+	present, err := patchFiles(dir)
+	for _, path := range present {
+		if !seen[filepath.Base(path)] {
+			errs = append(errs, notListed(path))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, err)...)
 }
 
-// notListed refuses a patch file that export would remove.
-func notListed(dir, name string) error {
-	path := filepath.Join(dir, name)
+// notListed refuses a patch file that is not in the list beside it.
+func notListed(path string) error {
 	return run.Refuse(run.Refusal{
 		Found:    path + " is not listed",
-		Expected: "its name in " + filepath.Join(dir, ListName),
-		Run:      "git am --3way " + path + " in the tree, unless it may go; then remove it, and make export",
+		Expected: "its name in " + filepath.Join(filepath.Dir(path), ListName),
+		Run:      "make export, which removes it if git has it; otherwise git am --3way " + path + " in the tree, or remove it, and then make export",
 	})
 }
 
 func lintPatch(p Patch, rules Rules) []error {
 	var errs []error
-	bad := func(expected, format string, args ...any) {
+	report := func(expected, format string, args ...any) {
 		errs = append(errs, run.Refuse(run.Refusal{
 			Found:    p.Name + ": " + fmt.Sprintf(format, args...),
 			Expected: expected,
@@ -156,30 +152,30 @@ func lintPatch(p Patch, rules Rules) []error {
 	for _, t := range trailers {
 		v := p.Trailers[t.name]
 		if len(v) != 1 || !regexp.MustCompile(t.form).MatchString(v[0]) {
-			bad(t.example, "trailer %s is %q", t.name, v)
+			report(t.example, "trailer %s is %q", t.name, v)
 		}
 	}
 	for name := range p.Trailers {
 		if !slices.ContainsFunc(trailers, func(t struct{ name, form, example string }) bool { return t.name == name }) && name != "Signed-off-by" {
-			bad("KEP, Class, Upstream, Drop-When, Proven-By", "unknown trailer %s", name)
+			report("KEP, Class, Upstream, Drop-When, Proven-By", "unknown trailer %s", name)
 		}
 	}
 	if n := len(sentences.FindAllString(p.Body, -1)); n < 2 {
-		bad("a body of at least two sentences that says why", "the body has %d sentences", n)
+		report("a body of at least two sentences that says why", "the body has %d sentences", n)
 	}
 	if n := len(strings.Fields(p.Body)); n > maxWords {
-		bad(fmt.Sprintf("at most %d", maxWords), "the body has %d words", n)
+		report(fmt.Sprintf("at most %d", maxWords), "the body has %d words", n)
 	}
 	if p.Class() == "generated" && !generatorCommand.MatchString(p.Body) {
-		bad("the command that made it, such as hack/update-codegen.sh", "the body names no generator")
+		report("the command that made it, such as hack/update-codegen.sh", "the body names no generator")
 	}
 	for line := range strings.SplitSeq(p.Subject+"\n"+p.Body, "\n") {
 		if n := utf8.RuneCountInString(line); n > maxColumns {
-			bad(fmt.Sprintf("at most %d characters in a line", maxColumns), "%q has %d", line, n)
+			report(fmt.Sprintf("at most %d characters in a line", maxColumns), "%q has %d", line, n)
 		}
 	}
 	for _, f := range p.Files {
-		lintFile(f, p.Class(), rules, bad)
+		lintFile(f, p.Class(), rules, report)
 	}
 	return errs
 }
@@ -191,7 +187,7 @@ func neverTouched(path string) bool {
 	return strings.HasPrefix(path, "vendor/") || name == "go.mod" || name == "go.sum" || name == "go.work" || name == "go.work.sum"
 }
 
-func lintFile(f *gitdiff.File, class string, rules Rules, bad func(expected, format string, args ...any)) {
+func lintFile(f *gitdiff.File, class string, rules Rules, report func(expected, format string, args ...any)) {
 	path := f.NewName
 	if f.IsDelete {
 		path = f.OldName
@@ -199,20 +195,20 @@ func lintFile(f *gitdiff.File, class string, rules Rules, bad func(expected, for
 	const gitlink = 0o160000
 	switch {
 	case neverTouched(path):
-		bad("no change of vendor/, go.mod, go.sum or go.work", "it touches %s", path)
+		report("no change of vendor/, go.mod, go.sum or go.work", "it touches %s", path)
 	case f.OldMode&0o170000 == gitlink || f.NewMode&0o170000 == gitlink:
-		bad("no gitlinks", "%s is a gitlink", path)
+		report("no gitlinks", "%s is a gitlink", path)
 	case f.OldMode != 0 && f.NewMode != 0 && f.OldMode != f.NewMode:
-		bad("no mode flips", "the mode of %s changes from %o to %o", path, f.OldMode, f.NewMode)
+		report("no mode flips", "the mode of %s changes from %o to %o", path, f.OldMode, f.NewMode)
 	case f.IsBinary && !strings.Contains(path, "testdata/"):
-		bad("binary files only below testdata", "%s is binary", path)
+		report("binary files only below testdata", "%s is binary", path)
 	}
 	isGenerated := rules.Generated(path) || generatedContent(f)
 	switch {
 	case isGenerated && class != "generated" && !rules.MixGenerated:
-		bad("generated files only in patches of Class: generated", "it edits the generated file %s", path)
+		report("generated files only in patches of Class: generated", "it edits the generated file %s", path)
 	case !isGenerated && class == "generated":
-		bad("only generated files in a patch of Class: generated", "it edits %s", path)
+		report("only generated files in a patch of Class: generated", "it edits %s", path)
 	}
 	if isGenerated {
 		return // the generators' white space is theirs
@@ -221,8 +217,8 @@ func lintFile(f *gitdiff.File, class string, rules Rules, bad func(expected, for
 		n := frag.NewPosition
 		for _, line := range frag.Lines {
 			if line.Op == gitdiff.OpAdd {
-				if why := whitespace(line.Line, path); why != "" {
-					bad("no whitespace errors", "%s:%d has %s", path, n, why)
+				if fault := whitespaceFault(line.Line, path); fault != "" {
+					report("no whitespace errors", "%s:%d has %s", path, n, fault)
 				}
 			}
 			if line.Op != gitdiff.OpDelete {
@@ -232,8 +228,8 @@ func lintFile(f *gitdiff.File, class string, rules Rules, bad func(expected, for
 	}
 }
 
-// whitespace returns the error of an added line, or "".
-func whitespace(line, path string) string {
+// whitespaceFault returns the error of an added line, or "".
+func whitespaceFault(line, path string) string {
 	line = strings.TrimSuffix(line, "\n")
 	switch {
 	case strings.HasSuffix(line, "\r"):

@@ -1,7 +1,7 @@
 package series
 
 import (
-	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,8 +15,6 @@ func TestLintFiles(t *testing.T) {
 		damage func(t *testing.T, dir string)
 		want   []string
 	}{
-		"a flipped byte": {func(t *testing.T, dir string) { damage(t, dir, first0, "line twenty", "line twenta") },
-			[]string{"changed patch file " + first0, "git checkout"}},
 		"a missing patch": {func(t *testing.T, dir string) {
 			if err := os.Remove(filepath.Join(dir, first0)); err != nil {
 				t.Fatal(err)
@@ -36,10 +34,12 @@ func TestLintFiles(t *testing.T) {
 			if err := os.Remove(filepath.Join(dir, LockName)); err != nil {
 				t.Fatal(err)
 			}
-		}, []string{LockName}},
+		}, []string{LockName + " cannot be read", "run: make export"}},
+		"a lock in which two branches conflict": {func(t *testing.T, dir string) {
+			damage(t, dir, LockName, "appliedCommit", "<<<<<<< HEAD\nappliedCommit")
+		}, []string{LockName + " cannot be read", "run: make export"}},
 		"a cut-off patch": {func(t *testing.T, dir string) {
 			write(t, dir, first0, "From nobody\n")
-			relockRaw(t, dir, first0)
 		}, []string{"malformed patch " + first0}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,20 +48,6 @@ func TestLintFiles(t *testing.T) {
 			wantRefusal(t, Lint(dir, rules), tc.want...)
 		})
 	}
-}
-
-// relockRaw writes the sum of one file, even one that does not parse.
-func relockRaw(t *testing.T, dir, name string) {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := ReadLock(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	damage(t, dir, LockName, l.Patches[0].SHA256, Patch{Bytes: b}.SHA256())
 }
 
 var rules = Rules{Generated: func(path string) bool { return strings.Contains(path, "zz_generated.") }}
@@ -116,17 +102,16 @@ func TestLintCommits(t *testing.T) {
 				tc.prepare(t, repo.Dir)
 			}
 			commit(t, repo, tc.message, tc.files)
-			if _, err := Export(context.Background(), repo, dir, version); err != nil {
-				t.Fatal(err)
-			}
-			err := Lint(dir, rules)
-			if tc.want == nil {
-				if err != nil {
-					t.Errorf("got %v, want no error", err)
+			before := snapshot(t, dir)
+			_, err := export(t, repo, dir)
+			if tc.want != nil {
+				wantRefusal(t, err, tc.want...)
+				if snapshot(t, dir) != before {
+					t.Error("the patch files changed")
 				}
-				return
+			} else if err := errors.Join(err, Lint(dir, rules)); err != nil {
+				t.Errorf("got %v, want no error", err)
 			}
-			wantRefusal(t, err, tc.want...)
 		})
 	}
 }
@@ -135,10 +120,8 @@ func TestLintAuthor(t *testing.T) {
 	repo, dir := exported(t)
 	commit(t, repo, message("a: x", "feature"), map[string]string{"pkg/a/x.go": "package a\n"})
 	git(t, repo, "commit", "--amend", "--quiet", "--no-edit", "--author", "Somebody Else <else@example.com>")
-	if _, err := Export(context.Background(), repo, dir, version); err != nil {
-		t.Fatal(err)
-	}
-	wantRefusal(t, Lint(dir, rules), "0003-a-x.patch: its author is Somebody Else <else@example.com>", "as of the first patch", "git commit --amend --author=")
+	_, err := export(t, repo, dir)
+	wantRefusal(t, err, "0003-a-x.patch: its author is Somebody Else <else@example.com>", "as of the first patch", "git commit --amend --author=")
 }
 
 // TestLintMixGenerated is about a project that wants generated files beside what they are
@@ -155,10 +138,7 @@ func TestLintMixGenerated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			repo, dir := exported(t)
 			commit(t, repo, tc.message, map[string]string{"pkg/a/x.go": tc.hand, "pkg/a/zz_generated.deepcopy.go": "package a \n"})
-			if _, err := Export(context.Background(), repo, dir, version); err != nil {
-				t.Fatal(err)
-			}
-			if err := Lint(dir, Rules{rules.Generated, true}); tc.want != nil {
+			if _, err := exportFor(t, repo, dir, version, Rules{rules.Generated, true}); tc.want != nil {
 				wantRefusal(t, err, tc.want...)
 			} else if err != nil {
 				t.Errorf("got %v, want no error", err)
@@ -172,7 +152,7 @@ func TestParseUnfoldsLongHeaders(t *testing.T) {
 	subject := "a: a subject that is long enough for the mail header to be folded twice"
 	commit(t, repo, strings.Replace(message(subject, "test"), "Drop-When: the base contains this change", "Drop-When: the base contains this change,\n and more", 1),
 		map[string]string{"pkg/a/y.go": "package a\n"})
-	if _, err := Export(context.Background(), repo, dir, version); err != nil {
+	if _, err := export(t, repo, dir); err != nil {
 		t.Fatal(err)
 	}
 	patches, err := Read(dir)

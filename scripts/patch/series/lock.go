@@ -1,15 +1,13 @@
 package series
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
-	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -18,57 +16,37 @@ import (
 	"capacityv2.internal/scripts/patch/base"
 )
 
-// LockName is the file with the hashes of the base, the patches and the result.
+// LockName is the file with git's names of the base and the result.
 const LockName = "tree.lock"
 
-const lockHeader = "# Hashes that a stranger can check offline. Written by make export, checked by\n# make lint (patches) and make apply (base and result).\n"
+const lockHeader = "# Git's names of the base and of the result, which anybody gets offline. Written by make export, checked by make apply.\n"
 
-// Lock records what the base, the patches and the applied tree have to be.
+// Lock records what the base and the applied tree have to be, where they are assembled from Go modules. The name of a
+// commit stands for all files and for all commits before it.
 type Lock struct {
-	// Base is the tag of Kubernetes.
+	// Base is the tag of upstream's.
 	Base string `json:"base"`
 	// Without are staging modules that are not among the Go modules. A git checkout has
 	// them.
-	Without []string `json:"without,omitempty"`
-	// BaseCommit, BaseTree, AppliedCommit and AppliedTree are git's names in the
-	// tree that is assembled from Go modules.
-	BaseCommit    string `json:"baseCommit"`
-	BaseTree      string `json:"baseTree"`
-	AppliedCommit string `json:"appliedCommit"`
-	AppliedTree   string `json:"appliedTree"`
-	// TouchedFiles is the SHA-256 over mode, blob and path of every file that
-	// the series touches. It holds for a git checkout too.
-	TouchedFiles string `json:"touchedFiles"`
-	// Patches are the patch files in their order.
-	Patches []LockedPatch `json:"patches"`
-}
-
-// LockedPatch is a patch file and its SHA-256.
-type LockedPatch struct {
-	Name   string `json:"name"`
-	SHA256 string `json:"sha256"`
+	Without       []string `json:"without,omitempty"`
+	BaseCommit    string   `json:"baseCommit"`
+	AppliedCommit string   `json:"appliedCommit"`
 }
 
 // ReadLock reads the lock in dir.
-func ReadLock(dir string) (Lock, error) {
+func ReadLock(dir string) (l Lock, err error) {
 	path := filepath.Join(dir, LockName)
 	b, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return Lock{}, run.Refuse(run.Refusal{
-			Found:    "no " + path,
-			Expected: "the hashes of the series",
-			Run:      "git checkout -- " + path + ", or make export",
-		})
+	if err == nil {
+		err = yaml.UnmarshalStrict(b, &l)
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return l, err
 	}
-	if err != nil {
-		return Lock{}, err
-	}
-	var l Lock
-	if err := yaml.UnmarshalStrict(b, &l); err != nil {
+	if err != nil { // such as the marks of a merge
 		return Lock{}, run.Refuse(run.Refusal{
-			Found:    path + ": " + err.Error(),
-			Expected: "the hashes of the series",
-			Run:      "git checkout -- " + path + ", or make export",
+			Found:    path + " cannot be read: " + err.Error(),
+			Expected: "git's names of the base and the result of the patch files",
+			Run:      "make export",
 		})
 	}
 	return l, nil
@@ -80,106 +58,55 @@ func (l Lock) bytes() ([]byte, error) {
 }
 
 // newLock computes the lock of the applied tree at HEAD.
-func newLock(ctx context.Context, repo gitrepo.Repo, version string, patches []Patch) (Lock, error) {
+func newLock(ctx context.Context, repo gitrepo.Repo, version string) (Lock, error) {
 	l := Lock{Base: version}
-	revs, err := repo.Lines(ctx, "rev-parse", base.Ref+"^{commit}", base.Ref+"^{tree}", "HEAD", "HEAD^{tree}")
+	revs, err := repo.Lines(ctx, "rev-parse", base.Ref+"^{commit}", "HEAD")
 	if err != nil {
 		return l, err
 	}
-	l.BaseCommit, l.BaseTree, l.AppliedCommit, l.AppliedTree = revs[0], revs[1], revs[2], revs[3]
-	if l.Without, err = base.Without(ctx, repo); err != nil {
-		return l, err
-	}
-	if l.TouchedFiles, err = touched(ctx, repo, patches); err != nil {
-		return l, err
-	}
-	for _, p := range patches {
-		l.Patches = append(l.Patches, LockedPatch{p.Name, p.SHA256()})
-	}
-	return l, nil
+	l.BaseCommit, l.AppliedCommit = revs[0], revs[1]
+	l.Without, err = base.Without(ctx, repo)
+	return l, err
 }
 
-// touched hashes the files at HEAD that the patches touch. A deleted file has
-// no line.
-func touched(ctx context.Context, repo gitrepo.Repo, patches []Patch) (string, error) {
-	lines, err := repo.Lines(ctx, append([]string{"ls-tree", "-r", "--full-tree", "HEAD", "--"}, Paths(patches)...)...)
-	if err != nil {
-		return "", err
-	}
-	slices.Sort(lines)
-	h := sha256.Sum256([]byte(strings.Join(lines, "\n")))
-	return hex.EncodeToString(h[:]), nil
-}
-
-const patchHelp = "git checkout -- patches (they are changed by commits in the tree, then make export)"
-
-// CheckSums compares the patch files with the lock.
-func CheckSums(patches []Patch, l Lock) error {
-	var have, want []string
-	for _, p := range patches {
-		have = append(have, p.Name)
-	}
-	for _, p := range l.Patches {
-		want = append(want, p.Name)
-	}
-	if !slices.Equal(have, want) {
-		return run.Refuse(run.Refusal{
-			Found:    "the series lists " + strings.Join(have, ", "),
-			Expected: strings.Join(want, ", ") + " (" + LockName + ")",
-			Run:      patchHelp,
+// checkBase compares the base of a tree with the lock, before patches are put on it.
+func (l Lock) checkBase(ctx context.Context, repo gitrepo.Repo) error {
+	commit, err := repo.Rev(ctx, base.Ref)
+	if err == nil && commit != l.BaseCommit {
+		err = run.Refuse(run.Refusal{
+			Found:    "the base in " + repo.Dir + " is the commit " + commit,
+			Expected: l.BaseCommit + " (" + LockName + ")",
+			Run:      "make clean, then make apply; if that says the same, make export",
 		})
 	}
-	for _, p := range patches {
-		if err := l.checkSum(p); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
-// checkSum compares one patch file with its line in the lock, if it has one.
-func (l Lock) checkSum(p Patch) error {
-	for _, locked := range l.Patches {
-		if got := p.SHA256(); locked.Name == p.Name && locked.SHA256 != got {
-			return run.Refuse(run.Refusal{
-				Found:    "changed patch file " + p.Name + ": its SHA-256 is " + got,
-				Expected: locked.SHA256 + " (" + LockName + ")",
-				Run:      patchHelp,
-			})
-		}
-	}
-	return nil
-}
-
-// CheckLock compares the applied tree with the lock: every hash for a tree from
-// modules, the touched files for one from a checkout.
+// CheckLock compares the applied tree in repo with the lock. A base from a checkout has other commits: there, it compares
+// the patches that they are with the files, which name each blob.
 func CheckLock(ctx context.Context, repo gitrepo.Repo, l Lock, patches []Patch) error {
-	got, err := newLock(ctx, repo, l.Base, patches)
-	if err != nil {
-		return err
-	}
 	origin, err := base.OriginOf(ctx, repo)
 	if err != nil {
 		return err
 	}
-	checks := []struct{ what, got, want string }{{"touched files", got.TouchedFiles, l.TouchedFiles}}
-	if !origin.Checkout {
-		checks = append(checks, []struct{ what, got, want string }{
-			{"base tree", got.BaseTree, l.BaseTree},
-			{"base commit", got.BaseCommit, l.BaseCommit},
-			{"applied tree", got.AppliedTree, l.AppliedTree},
-			{"applied commit", got.AppliedCommit, l.AppliedCommit},
-			{"list of modules that are left out", strings.Join(got.Without, ", "), strings.Join(l.Without, ", ")},
-		}...)
-	}
-	for _, c := range checks {
-		if c.got != c.want {
-			return run.Refuse(run.Refusal{
-				Found:    fmt.Sprintf("tree lock: %s is %s", c.what, c.got),
-				Expected: c.want + " (" + LockName + ")",
-				Run:      "make export, if the tree is right; make clean and make apply, if the lock is",
+	if origin.Checkout {
+		e, err := format(ctx, repo, l.Base)
+		if err == nil && !slices.EqualFunc(e.Patches, patches, func(a, b Patch) bool { return bytes.Equal(a.Bytes, b.Bytes) }) {
+			err = run.Refuse(run.Refusal{
+				Found:    "on the checkout in " + repo.Dir + ", the patch files give others",
+				Expected: "the same",
+				Run:      "make clean, then make apply without KUBERNETES_SRC",
 			})
 		}
+		return err
 	}
-	return nil
+	got, err := newLock(ctx, repo, l.Base)
+	if err == nil && !reflect.DeepEqual(got, l) {
+		err = run.Refuse(run.Refusal{
+			Found:    LockName + " is of another series: the patch files give the commit " + got.AppliedCommit,
+			Expected: l.AppliedCommit + ", or " + LockName + " written anew",
+			Run:      "make export",
+		})
+	}
+	return err
 }

@@ -3,7 +3,6 @@ package series
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -52,12 +51,12 @@ func TestExportKeepsWhatWasPulled(t *testing.T) {
 			commit(t, mine, message("d: mine", "feature"), map[string]string{"pkg/d/d.go": "package d\n"})
 			theirs, pulled := exported(t)
 			tc.change(t, theirs)
-			if _, err := Export(t.Context(), theirs, pulled, tc.version); err != nil {
+			if _, err := exportFor(t, theirs, pulled, tc.version, rules); err != nil {
 				t.Fatal(err)
 			}
 			copyFiles(t, pulled, dir)
 			before, commits := snapshot(t, dir), head(t, mine)
-			_, err := Export(t.Context(), mine, dir, tc.version)
+			_, err := exportFor(t, mine, dir, tc.version, rules)
 			if snapshot(t, dir) != before || head(t, mine) != commits {
 				t.Error("the patch files or the commits changed")
 			}
@@ -67,66 +66,14 @@ func TestExportKeepsWhatWasPulled(t *testing.T) {
 			}
 
 			// What it says to run.
-			old := setAside(t, mine, dir)
-			git(t, mine, "rebase", "--quiet", "--onto", "HEAD", old, "mine")
-			git(t, mine, "checkout", "--quiet", "-B", base.Branch)
-			git(t, mine, "branch", "--quiet", "-d", "mine")
-			changed, err := Export(t.Context(), mine, dir, version)
+			if err := rebaseOwn(t, mine, dir); err != nil {
+				t.Fatal(err)
+			}
+			changed, err := export(t, mine, dir)
 			if err != nil || len(changed) != 3 || !strings.HasSuffix(changed[0], "-d-mine.patch") {
 				t.Errorf("changed %q, error %v; want my patch, the list and the lock", changed, err)
 			}
 		})
-	}
-}
-
-// setAside does what a refusal says first: the commits are in the branch mine, and the tree has the patch files. It returns
-// the commit that was exported.
-func setAside(t *testing.T, repo gitrepo.Repo, dir string) (exported string) {
-	t.Helper()
-	exported, err := repo.Rev(t.Context(), base.ExportedRef)
-	if err != nil {
-		t.Fatal(err)
-	}
-	git(t, repo, "branch", "mine")
-	git(t, repo, "reset", "--quiet", "--hard", exported)
-	if err := apply(t, repo, dir); err != nil {
-		t.Fatal(err)
-	}
-	return exported
-}
-
-// TestExportKeepsFixup has a patch file more, and a commit that was changed, with its subject as before.
-func TestExportKeepsFixup(t *testing.T) {
-	mine, dir := exported(t)
-	write(t, mine.Dir, "pkg/b/b.go", "package b\n\nfunc Better() {}\n")
-	git(t, mine, "commit", "--quiet", "--all", "--amend", "--no-edit")
-	theirs, pulled := exported(t)
-	commit(t, theirs, message("c: theirs", "feature"), map[string]string{"pkg/c/c.go": "package c\n"})
-	if _, err := Export(t.Context(), theirs, pulled, version); err != nil {
-		t.Fatal(err)
-	}
-	copyFiles(t, pulled, dir)
-	_, err := Export(t.Context(), mine, dir, version)
-	wantRefusal(t, err, "0003-c-theirs.patch", "branch mine", "rebase -i "+base.Ref)
-	if strings.Contains(err.Error(), "half-applied") {
-		t.Error(err)
-	}
-
-	// What it says to run: the changed commit conflicts with the one before.
-	old := setAside(t, mine, dir)
-	if err := mine.Git(t.Context(), "rebase", "--quiet", "--onto", "HEAD", old, "mine"); err == nil || !mine.Applying() {
-		t.Fatalf("no conflict: %v", err)
-	}
-	git(t, mine, "checkout", "--quiet", "--theirs", "pkg/b/b.go")
-	git(t, mine, "add", "pkg/b/b.go")
-	git(t, mine, "rebase", "--continue")
-	git(t, mine, "checkout", "--quiet", "-B", base.Branch)
-	git(t, mine, "branch", "--quiet", "-d", "mine")
-	fixup := "sed -i -e '/theirs$/{h;d}' -e '4{s/^pick/fixup/;G}'"
-	git(t, mine, "-c", "sequence.editor="+fixup, "rebase", "--quiet", "-i", base.Ref)
-	changed, err := Export(t.Context(), mine, dir, version)
-	if err != nil || !slices.Equal(changed, []string{"0002-b-add-a-function.patch", LockName}) {
-		t.Errorf("changed %q, error %v; want my patch and the lock", changed, err)
 	}
 }
 
@@ -135,7 +82,7 @@ func TestExportKeepsUnlistedPatches(t *testing.T) {
 	repo, dir := exported(t)
 	theirs, pulled := exported(t)
 	commit(t, theirs, message("c: theirs", "feature"), map[string]string{"pkg/c/c.go": "package c\n"})
-	if _, err := Export(t.Context(), theirs, pulled, version); err != nil {
+	if _, err := export(t, theirs, pulled); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(filepath.Join(pulled, "0003-c-theirs.patch"))
@@ -144,7 +91,7 @@ func TestExportKeepsUnlistedPatches(t *testing.T) {
 	}
 	extra := filepath.Join(dir, "0003-extra.patch")
 	write(t, dir, "0003-extra.patch", string(b))
-	_, err = Export(t.Context(), repo, dir, version)
+	_, err = export(t, repo, dir)
 	for _, err := range []error{err, Lint(dir, rules)} {
 		wantRefusal(t, err, extra+" is not listed", "git am --3way "+extra)
 	}
@@ -154,7 +101,7 @@ func TestExportKeepsUnlistedPatches(t *testing.T) {
 	if err := os.Remove(extra); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Export(t.Context(), repo, dir, version); err != nil || snapshot(t, dir) != snapshot(t, pulled) {
+	if _, err := export(t, repo, dir); err != nil || snapshot(t, dir) != snapshot(t, pulled) {
 		t.Errorf("the patch files are\n%s\nerror %v", snapshot(t, dir), err)
 	}
 }
@@ -165,7 +112,7 @@ func TestExportToAnotherBase(t *testing.T) {
 	git(t, repo, "config", "--local", "capacityv2.base", newer+" from modules")
 	git(t, repo, "update-ref", base.ExportedRef, base.Ref)
 	git(t, repo, "reset", "--quiet", "--hard", "HEAD~1")
-	if _, err := Export(t.Context(), repo, dir, newer); err != nil {
+	if _, err := exportFor(t, repo, dir, newer, rules); err != nil {
 		t.Fatal(err)
 	}
 	if err := Lint(dir, rules); err != nil {
@@ -176,7 +123,7 @@ func TestExportToAnotherBase(t *testing.T) {
 func TestExportOverAMalformedPatch(t *testing.T) {
 	repo, dir := exported(t)
 	write(t, dir, "0001-a-change-the-middle.patch", "no patch\n")
-	_, err := Export(t.Context(), repo, dir, version)
+	_, err := export(t, repo, dir)
 	wantRefusal(t, err, "malformed patch 0001", "git checkout")
 	if strings.Contains(err.Error(), "make export") {
 		t.Errorf("it advises what has just failed:\n%v", err)

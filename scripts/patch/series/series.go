@@ -11,10 +11,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
+	"capacityv2.internal/scripts/ground/files"
 	"capacityv2.internal/scripts/ground/gitrepo"
 	"capacityv2.internal/scripts/ground/run"
 )
@@ -116,18 +118,18 @@ func Read(dir string) ([]Patch, error) {
 
 // Parse parses one patch file in git's mail format.
 func Parse(name string, b []byte) (Patch, error) {
-	malformed := func(why string) error {
+	malformed := func(reason string) error {
 		return run.Refuse(run.Refusal{
-			Found:    "malformed patch " + name + ": " + why,
+			Found:    "malformed patch " + name + ": " + reason,
 			Expected: "the output of git format-patch",
 			Run:      "git checkout -- patches; or, if the tree exports it, git rebase -i there to mend the commit",
 		})
 	}
-	files, preamble, err := gitdiff.Parse(bytes.NewReader(b))
+	changes, preamble, err := gitdiff.Parse(bytes.NewReader(b))
 	if err != nil {
 		return Patch{}, malformed(err.Error())
 	}
-	if len(files) == 0 {
+	if len(changes) == 0 {
 		return Patch{}, malformed("it changes no file")
 	}
 	header, err := gitdiff.ParsePatchHeader(preamble)
@@ -137,7 +139,7 @@ func Parse(name string, b []byte) (Patch, error) {
 	case header.Title == "":
 		return Patch{}, malformed("no subject")
 	}
-	p := Patch{Name: name, Bytes: b, Files: files, Subject: header.Title}
+	p := Patch{Name: name, Bytes: b, Files: changes, Subject: header.Title}
 	if header.Author != nil {
 		p.Author = header.Author.String()
 	}
@@ -182,7 +184,31 @@ func Paths(patches []Patch) []string {
 	return all
 }
 
-// listBytes is the content of the order list.
-func listBytes(names []string) []byte {
-	return fmt.Appendf(nil, "# The order of the patches. Written by make export.\n%s\n", strings.Join(names, "\n"))
+// writeFiles writes the patches and their order into dir, as far as their bytes differ. It returns the names of what it
+// wrote.
+func writeFiles(dir string, patches []Patch) (changed []string, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	list := fmt.Appendf(nil, "# The order of the patches. Written by make export.\n%s\n", strings.Join(patchNames(patches), "\n"))
+	for _, p := range append(slices.Clone(patches), Patch{Name: ListName, Bytes: list}) {
+		written, err := files.Update(filepath.Join(dir, p.Name), p.Bytes)
+		if err != nil {
+			return changed, err
+		}
+		if written {
+			changed = append(changed, p.Name)
+		}
+	}
+	return changed, nil
 }
+
+func patchNames(patches []Patch) (names []string) {
+	for _, p := range patches {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// patchFiles returns the paths of all patch files in dir, listed or not.
+func patchFiles(dir string) ([]string, error) { return filepath.Glob(filepath.Join(dir, "*.patch")) }

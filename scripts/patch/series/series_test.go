@@ -2,6 +2,7 @@ package series
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"capacityv2.internal/scripts/ground/gitrepo"
 	"capacityv2.internal/scripts/ground/run"
 	"capacityv2.internal/scripts/patch/base"
 )
@@ -51,7 +51,6 @@ func TestRoundTrip(t *testing.T) {
 	}
 	const second = "0002-b-add-a-function.patch"
 	damage(t, dir, second, "1 file changed", "1  file changed") // what git am does not read
-	relock(t, dir)
 	wantRefusal(t, roundTrip(), "differs in "+second)
 }
 
@@ -67,7 +66,7 @@ func TestExportLeavesUnchangedPatchesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	commit(t, repo, message("b: add another function", "feature"), map[string]string{"pkg/b/c.go": "package b\n"})
-	changed, err := Export(context.Background(), repo, dir, version)
+	changed, err := export(t, repo, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +85,7 @@ func TestExportLeavesUnchangedPatchesAlone(t *testing.T) {
 func TestExportRemovesPatchesOfDroppedCommits(t *testing.T) {
 	repo, dir := exported(t)
 	git(t, repo, "rebase", "--quiet", "--onto", "HEAD~2", "HEAD~1")
-	changed, err := Export(context.Background(), repo, dir, version)
+	changed, err := export(t, repo, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,13 +99,12 @@ func TestExportRemovesPatchesOfDroppedCommits(t *testing.T) {
 
 func TestExportDropsPatchesThatAreNotListed(t *testing.T) {
 	repo, dir := exported(t)
-	git(t, repo, "reset", "--quiet", "--hard", "HEAD~1")
 	names, err := List(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, dir, ListName, names[0]+"\n")
-	changed, err := Export(context.Background(), repo, dir, version)
+	changed, err := export(t, repo, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,6 +113,28 @@ func TestExportDropsPatchesThatAreNotListed(t *testing.T) {
 	}
 	if err := Lint(dir, rules); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestExportAfterAnUndoneOne: what git checkout brings back leaves the file of a patch that had another name.
+func TestExportAfterAnUndoneOne(t *testing.T) {
+	repo, dir := exported(t)
+	before := t.TempDir()
+	copyFiles(t, dir, before)
+	git(t, repo, "commit", "--quiet", "--amend", "--message", message("b: have a function", "feature"))
+	if _, err := export(t, repo, dir); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range readAll(t, before) {
+		write(t, dir, name, content)
+	}
+	wantRefusal(t, Lint(dir, rules), "0002-b-have-a-function.patch is not listed", "make export")
+	if err := apply(t, repo, dir); err != nil {
+		t.Fatal(err)
+	}
+	changed, err := export(t, repo, dir)
+	if err != nil || !slices.Equal(changed, []string{"0002-b-have-a-function.patch (removed)"}) || snapshot(t, dir) != snapshot(t, before) {
+		t.Errorf("changed %q, error %v; want what export has left behind removed", changed, err)
 	}
 }
 
@@ -145,7 +165,7 @@ func TestExportRefuses(t *testing.T) {
 			repo, dir := exported(t)
 			before := snapshot(t, dir)
 			tc.prepare(t, repo.Dir, func(args ...string) { git(t, repo, args...) })
-			_, err := Export(context.Background(), repo, dir, version)
+			_, err := export(t, repo, dir)
 			wantRefusal(t, err, tc.want)
 			if after := snapshot(t, dir); after != before {
 				t.Error("the patch files changed")
@@ -156,7 +176,7 @@ func TestExportRefuses(t *testing.T) {
 
 func TestFormatRefusesAnEmptyRange(t *testing.T) {
 	repo := newTree(t, map[string]string{"a": "a\n"})
-	_, err := Export(context.Background(), repo, t.TempDir(), version)
+	_, err := export(t, repo, t.TempDir())
 	wantRefusal(t, err, "empty range", "make apply")
 }
 
@@ -181,42 +201,37 @@ func TestApplyRefuses(t *testing.T) {
 	t.Run("another base", func(t *testing.T) {
 		_, dir := exported(t)
 		other := newTree(t, map[string]string{"pkg/a/a.go": "package a\n"})
-		wantRefusal(t, apply(t, other, dir), "base tree is")
-	})
-	t.Run("a patch that does not apply", func(t *testing.T) {
-		repo, dir := exported(t)
-		names, err := List(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		damage(t, dir, names[0], "-// one line 20", "-// one line 2x")
-		relock(t, dir)
-		reset(t, repo)
-		err = apply(t, repo, dir)
-		wantRefusal(t, err, names[0]+" does not apply (0 before it do)", "pkg/a/a.go:", "// one line 20")
-		baseRev, _ := repo.Rev(context.Background(), base.Ref)
-		if head(t, repo) != baseRev || repo.Applying() {
-			t.Error("the tree is not back at the base")
-		}
+		wantRefusal(t, apply(t, other, dir), "the base in "+other.Dir, "make export")
 	})
 }
 
 // snapshot is the content of all files in dir.
 func snapshot(t *testing.T, dir string) string {
 	t.Helper()
+	all := readAll(t, dir)
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		b.WriteString(name + "\n" + all[name])
+	}
+	return b.String()
+}
+
+// readAll returns the files in dir by their names.
+func readAll(t *testing.T, dir string) map[string]string {
+	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b strings.Builder
+	all := map[string]string{}
 	for _, e := range entries {
 		content, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.WriteString(e.Name() + "\n" + string(content))
+		all[e.Name()] = string(content)
 	}
-	return b.String()
+	return all
 }
 
 // damage replaces text in a patch file, which has to hold it.
@@ -236,31 +251,6 @@ func damage(t *testing.T, dir, name, from, to string) {
 	}
 }
 
-// relock writes the patches' sums to the lock, as somebody would who wants to
-// get past them.
-func relock(t *testing.T, dir string) {
-	t.Helper()
-	l, err := ReadLock(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	patches, err := Read(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Patches = nil
-	for _, p := range patches {
-		l.Patches = append(l.Patches, LockedPatch{p.Name, p.SHA256()})
-	}
-	b, err := l.bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, LockName), b, 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Whoever exports has a name and a clock of their own; the lock must not.
 func TestExportLocksWhatEverybodyGets(t *testing.T) {
 	repo, dir := exported(t)
@@ -269,7 +259,7 @@ func TestExportLocksWhatEverybodyGets(t *testing.T) {
 		t.Fatal(err)
 	}
 	mine := head(t, repo)
-	changed, err := Export(ctx, repo, dir, version)
+	changed, err := export(t, repo, dir)
 	if err != nil || len(changed) != 0 {
 		t.Fatalf("changed %q, error %v; want neither", changed, err)
 	}
@@ -303,7 +293,7 @@ func TestExportKeepsTheBranch(t *testing.T) {
 		tree, _ := quiet.Tree(context.Background(), base.Branch)
 		trees[tree]++
 	})
-	if _, err := Export(t.Context(), repo, dir, version); err != nil {
+	if _, err := export(t, repo, dir); err != nil {
 		t.Fatal(err)
 	}
 	if trees[want] == 0 || len(trees) != 1 {
@@ -320,7 +310,7 @@ func TestExportKeepsTheBranch(t *testing.T) {
 			t.Error("what is exported is applied again")
 		}
 	})
-	if _, err := Export(t.Context(), repo, dir, version); err != nil {
+	if _, err := export(t, repo, dir); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -341,7 +331,7 @@ func TestExportBesideACommit(t *testing.T) {
 					mine = head(t, quiet)
 				}
 			})
-			_, err := Export(t.Context(), repo, dir, version)
+			_, err := export(t, repo, dir)
 			if failed := err != nil; failed != (after == 0) || mine == "" || head(t, quiet) != mine {
 				t.Errorf("error %v; HEAD is %s, want the commit %q", err, head(t, quiet), mine)
 			}
@@ -356,35 +346,12 @@ func TestExportBesideACommit(t *testing.T) {
 func TestExportKeepsCommitsOnFailure(t *testing.T) {
 	repo, dir := exported(t)
 	msg := message("c: cut short", "feature")
-	commit(t, repo, strings.Replace(msg, "Say in", "\n---\nSay in", 1), map[string]string{"pkg/c/c.go": "package c\n"})
+	commit(t, repo, msg+"\n---\nMore.\n", map[string]string{"pkg/c/c.go": "package c\n"})
 	before := head(t, repo)
-	_, err := Export(context.Background(), repo, dir, version)
+	_, err := export(t, repo, dir)
 	wantRefusal(t, err, "odd commit messages")
 	if got := head(t, repo); got != before {
 		t.Errorf("HEAD is %s, want %s", got, before)
-	}
-}
-
-// Work trees share refs: what is done in one says nothing about the commits of another.
-func TestAmInAnotherWorkTree(t *testing.T) {
-	repo, dir := exported(t)
-	ctx := context.Background()
-	names, err := List(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	damage(t, dir, names[1], " package b", " package x")
-	patches, err := Read(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again := gitrepo.Open(filepath.Join(t.TempDir(), "again"), nil)
-	if err := base.AddWorktree(ctx, repo, again.Dir, base.Ref); err != nil {
-		t.Fatal(err)
-	}
-	wantRefusal(t, Am(ctx, again, dir, patches), names[1]+" does not apply")
-	if err := EnsureSafe(ctx, repo); err != nil {
-		t.Errorf("after an am that failed elsewhere: %v", err)
 	}
 }
 
@@ -397,7 +364,6 @@ func TestInterrupt(t *testing.T) {
 	}
 	reset(t, repo)
 	damage(t, dir, names[1], " package b", " package x")
-	relock(t, dir)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	repo.Log = writer(func(text string) {
