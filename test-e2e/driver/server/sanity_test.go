@@ -7,39 +7,23 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
-	"github.com/onsi/ginkgo/v2"
-	"github.com/onsi/ginkgo/v2/types"
-	"github.com/onsi/gomega"
+
+	"capacityv2.internal/test-e2e/driver/sanitytest"
 )
 
 // TestSanity runs csi-sanity against a node, with file systems and with devices.
 func TestSanity(t *testing.T) {
+	configs := map[string]sanity.TestConfig{}
 	for _, kind := range []string{"mount", "block"} {
 		p := newPlugin(t, "a=1Gi", "b=1Gi")
-		socket := filepath.Join(p.root, "csi.sock")
-		serve(p, socket)
 		config := sanity.NewTestConfig()
-		config.Address = socket
+		config.Address = filepath.Join(p.root, "csi.sock")
 		config.TargetPath, config.StagingPath = p.target, p.staging
 		config.TestVolumeSize, config.TestVolumeAccessType = 16*mi, kind
-		ginkgo.Describe(kind, func() { sanity.GinkgoTest(&config) })
+		serve(p, config.Address)
+		configs[kind] = config
 	}
-	gomega.RegisterFailHandler(ginkgo.Fail)
-	var counts map[types.SpecState]int
-	ginkgo.ReportAfterSuite("counts", func(report ginkgo.Report) {
-		counts = map[types.SpecState]int{}
-		for _, spec := range report.SpecReports {
-			if spec.LeafNodeType == types.NodeTypeIt {
-				counts[spec.State]++
-			}
-		}
-	})
-	ginkgo.RunSpecs(t, "csi-sanity")
-	t.Logf("csi-sanity: %d passed, %d skipped, %d pending, %d failed",
-		counts[types.SpecStatePassed], counts[types.SpecStateSkipped], counts[types.SpecStatePending], counts[types.SpecStateFailed])
-	if want := 60; counts[types.SpecStatePassed] < want {
-		t.Errorf("%d specs passed; expected at least %d: does the driver still say what it can do?", counts[types.SpecStatePassed], want)
-	}
+	sanitytest.Run(t, 30, configs)
 }
 
 // serve serves a node on a socket until the test ends.
