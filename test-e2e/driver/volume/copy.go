@@ -148,7 +148,9 @@ func (n *Node) startCopy(ctx context.Context, s *store.Store, k known, c store.C
 		}
 		if job.err != nil && background.Err() == nil { // The pod may go elsewhere, so the room is given back.
 			klog.FromContext(ctx).Error(job.err, "Copy failed", "volume", k.handle, "copy", c.ID)
-			log(ctx, n.giveUp(background, s, k.handle), k.handle)
+			if err := n.giveUp(background, s, k.handle); err != nil { // Sweep looks again
+				klog.FromContext(ctx).Error(err, "Giving a copy up failed, will try again", "volume", k.handle)
+			}
 		}
 	}()
 	return stillCopied(k.handle)

@@ -1,9 +1,12 @@
 package volume
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,7 +17,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
 	"k8s.io/mount-utils"
 	"k8s.io/utils/exec"
 
@@ -43,7 +45,7 @@ type Node struct {
 	lock  sync.Mutex
 	store *store.Store
 	// busy are the volumes for which a call goes on, and copies those that are being copied, by handle.
-	busy   map[string]bool
+	busy   sync.Map
 	copies map[string]*copying
 	// slots has a place for each copy that may go on.
 	slots chan struct{}
@@ -56,8 +58,8 @@ const parallelCopies = 2
 func (n *Node) Start(ctx context.Context) error {
 	n.lock.Lock()
 	defer n.lock.Unlock()
-	if n.busy == nil {
-		n.busy, n.copies, n.slots = map[string]bool{}, map[string]*copying{}, make(chan struct{}, parallelCopies)
+	if n.copies == nil {
+		n.copies, n.slots = map[string]*copying{}, make(chan struct{}, parallelCopies)
 	}
 	if n.store != nil {
 		return nil
@@ -78,10 +80,8 @@ func (n *Node) hasNoVolumes(ctx context.Context) error {
 			continue
 		}
 		v := n.API.VolumeOf(&pv)
-		for _, name := range append(append(v.Owners(), v.ReleasedFrom...), v.Begun.Node, makerOf(pv.Spec.CSI.VolumeHandle)) {
-			if name == n.Name {
-				return fmt.Errorf("PersistentVolume %s names the node", pv.Name)
-			}
+		if slices.Contains(append(append(v.Owners(), v.ReleasedFrom...), v.Begun.Node, makerOf(pv.Spec.CSI.VolumeHandle)), n.Name) {
+			return fmt.Errorf("PersistentVolume %s names the node", pv.Name)
 		}
 	}
 	return nil
@@ -90,34 +90,19 @@ func (n *Node) hasNoVolumes(ctx context.Context) error {
 // HandleOf returns the handle of the volume with a name that a node creates. The PersistentVolume has that name.
 func HandleOf(name, node string) string { return name + "@" + node }
 
-func nameOf(handle string) string { name, _ := cut(handle); return name }
+func makerOf(handle string) string { return handle[strings.LastIndexByte(handle, '@')+1:] } // No name of a node has one.
 
-func makerOf(handle string) string { _, node := cut(handle); return node }
-
-func cut(handle string) (name, node string) {
-	at := strings.LastIndexByte(handle, '@') // No name of a node has one.
-	if at < 0 {
-		return handle, ""
-	}
-	return handle[:at], handle[at+1:]
-}
+func nameOf(handle string) string { return strings.TrimSuffix(handle, "@"+makerOf(handle)) }
 
 // begin keeps other calls from a volume until done is called.
 func (n *Node) begin(handle string) (s *store.Store, done func(), err error) {
-	n.lock.Lock()
-	defer n.lock.Unlock()
-	if n.store == nil {
-		return nil, nil, status.Errorf(codes.Unavailable, "the folder of node %s is not mounted", n.Name)
+	if s, err = n.opened(); err != nil {
+		return nil, nil, err
 	}
-	if n.busy[handle] {
+	if _, isBusy := n.busy.LoadOrStore(handle, true); isBusy {
 		return nil, nil, status.Errorf(codes.Aborted, "another call for volume %s goes on", handle)
 	}
-	n.busy[handle] = true
-	return n.store, func() {
-		n.lock.Lock()
-		defer n.lock.Unlock()
-		delete(n.busy, handle)
-	}, nil
+	return s, func() { n.busy.Delete(handle) }, nil
 }
 
 // known is what is known of a volume: by the API server, and here.
@@ -128,15 +113,12 @@ type known struct {
 }
 
 // current returns the copy that counts, if this node has it.
-func (k known) current() (store.Copy, bool) { return k.copy(k.Copy) }
-
-func (k known) copy(id string) (store.Copy, bool) {
-	for _, c := range k.copies {
-		if c.ID == id && (c.State == store.Ready || c.State == store.Old) {
-			return c, true
-		}
+func (k known) current() (store.Copy, bool) {
+	i := slices.IndexFunc(k.copies, func(c store.Copy) bool { return c.ID == k.Copy && (c.State == store.Ready || c.State == store.Old) })
+	if i < 0 {
+		return store.Copy{}, false
 	}
-	return store.Copy{}, false
+	return k.copies[i], true
 }
 
 func (n *Node) look(ctx context.Context, s *store.Store, handle string) (k known, err error) {
@@ -157,37 +139,36 @@ func (n *Node) patch(ctx context.Context, k *known, change *rebuild.Change) (err
 	return err
 }
 
-// Rooms returns what is free in the pools with the names, or in all.
-func (n *Node) Rooms(ctx context.Context, pools []string) (rooms []int64) {
+// opened returns what is on the disks of the node.
+func (n *Node) opened() (*store.Store, error) {
 	n.lock.Lock()
-	s := n.store
-	n.lock.Unlock()
-	if s != nil {
-		for _, bytes := range s.Rooms(ctx, pools) {
-			rooms = append(rooms, bytes)
-		}
+	defer n.lock.Unlock()
+	if n.store == nil {
+		return nil, status.Errorf(codes.Unavailable, "the folder of node %s is not mounted", n.Name)
 	}
-	return rooms
+	return n.store, nil
+}
+
+// Rooms returns what is free in the pools with the names, or in all.
+func (n *Node) Rooms(ctx context.Context, pools []string) []int64 {
+	s, err := n.opened()
+	if err != nil {
+		return nil
+	}
+	return slices.Collect(maps.Values(s.Rooms(ctx, pools)))
 }
 
 // Get returns a copy that the node has, of which it does not matter whether it counts.
 func (n *Node) Get(handle string) (store.Copy, error) {
-	n.lock.Lock()
-	s := n.store
-	n.lock.Unlock()
-	if s == nil {
-		return store.Copy{}, status.Errorf(codes.Unavailable, "the folder of node %s is not mounted", n.Name)
+	s, err := n.opened()
+	if err != nil {
+		return store.Copy{}, err
 	}
 	copies, err := s.Copies(handle)
-	for _, c := range copies {
-		if c.State == store.Ready {
-			return c, nil
-		}
+	if i := slices.IndexFunc(copies, func(c store.Copy) bool { return c.State == store.Ready }); i >= 0 {
+		return copies[i], nil
 	}
-	if err == nil {
-		err = status.Errorf(codes.NotFound, "volume %s is not on node %s", handle, n.Name)
-	}
-	return store.Copy{}, withCode(err)
+	return store.Copy{}, withCode(cmp.Or(err, status.Errorf(codes.NotFound, "volume %s is not on node %s", handle, n.Name)))
 }
 
 // withCode gives an error a status. What cannot be told now is not final.
@@ -203,11 +184,4 @@ func withCode(err error) error {
 		return status.Error(codes.Unavailable, err.Error())
 	}
 	return status.Error(codes.Internal, err.Error())
-}
-
-// log logs an error that nobody gets.
-func log(ctx context.Context, err error, handle string) {
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "Will try again", "volume", handle)
-	}
 }

@@ -44,7 +44,13 @@ func (n *Node) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = own.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { n.enqueueAll(queue, func(store.Copy) bool { return true }) }})
+	_, err = own.AddEventHandler(cache.ResourceEventHandlerFuncs{ // It may have come back.
+		AddFunc: func(any) { n.enqueueAll(queue, func(store.Copy) bool { return true }) },
+		UpdateFunc: func(before, now any) {
+			isNew := before.(*corev1.Node).UID != now.(*corev1.Node).UID
+			n.enqueueAll(queue, func(store.Copy) bool { return isNew })
+		},
+	})
 	if err != nil {
 		return err
 	}
@@ -63,7 +69,7 @@ func (n *Node) Run(ctx context.Context) error {
 			klog.FromContext(ctx).Error(err, "Offering nothing, will try again")
 			return
 		}
-		n.enqueueAll(queue, func(c store.Copy) bool { return !isOpen || c.State != store.Ready })
+		n.enqueueAll(queue, func(c store.Copy) bool { return !isOpen || c.State != store.Ready && time.Now().After(c.RemoveAt) })
 		isOpen = true
 	}, sweepInterval)
 	return nil
@@ -79,10 +85,8 @@ func (n *Node) enqueue(queue workqueue.TypedInterface[string], object any) {
 }
 
 func (n *Node) enqueueAll(queue workqueue.TypedInterface[string], isWanted func(store.Copy) bool) {
-	n.lock.Lock()
-	s := n.store
-	n.lock.Unlock()
-	if s == nil {
+	s, err := n.opened()
+	if err != nil {
 		return
 	}
 	for _, c := range s.All() {
