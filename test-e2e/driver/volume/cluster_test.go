@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -114,11 +115,12 @@ func (c *cluster) start(name string) *Node {
 	c.Helper()
 	if old := c.nodes[name]; old != nil {
 		old.lock.Lock()
-		for _, job := range old.copies { // A process that was killed has no copies that go on.
-			job.cancel()
-		}
-		s := old.store
+		jobs, s := maps.Clone(old.copies), old.store
 		old.lock.Unlock()
+		for _, job := range jobs { // A process that was killed has no copies that go on.
+			job.cancel()
+			<-job.ended
+		}
 		if s != nil {
 			c.must(s.Close())
 		}
