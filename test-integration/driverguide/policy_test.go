@@ -34,7 +34,7 @@ func startPolicy(t *testing.T) *clustertest.Cluster {
 	t.Helper()
 	tCtx := ktesting.Init(t)
 	c := clustertest.Connect(tCtx, clustertest.StartGateOn(tCtx, clustertest.NewStorage(),
-		"--authorization-mode=RBAC", "--allow-privileged", "--disable-admission-plugins=TaintNodesByCondition,StorageObjectInUseProtection"))
+		"--allow-privileged", "--feature-gates=MutablePVNodeAffinity=true", "--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection"))
 	for _, file := range []string{"driver.yaml", "rbac.yaml", "policy.yaml"} {
 		create(c, filepath.Join("..", "..", "test-e2e", "driver", "deploy", file))
 	}

@@ -182,6 +182,12 @@ func (s *Store) Copies(handle string) (copies []Copy, err error) {
 	return copies, nil
 }
 
+// Has tells whether there are copies of a volume.
+func (s *Store) Has(handle string) bool {
+	copies, _ := s.Copies(handle)
+	return len(copies) > 0
+}
+
 // Rooms returns what is free in the pools with the names, or in all if there are none. One whose disk is not mounted, or
 // hangs, is left out.
 func (s *Store) Rooms(ctx context.Context, names []string) map[string]int64 {

@@ -239,6 +239,44 @@ func TestGone(t *testing.T) {
 	c.read("n", v, "first")
 }
 
+// TestEnded removes old copies at once, when the volume is deleted with its claim.
+func TestEnded(t *testing.T) {
+	c := newCluster(t)
+	v := c.create("n")
+	leave(c, v)
+	c.read("m", v, "first")
+	c.sweep(v)
+	pv := c.pv().PV.DeepCopy()
+	pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete
+	_, err := c.server.CoreV1().PersistentVolumes().Update(t.Context(), pv, metav1.UpdateOptions{})
+	c.must(err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.nodes["n"].Run(ctx) }()
+	c.must(c.nodes["m"].Delete(t.Context(), v))
+	for deadline := time.Now().Add(10 * time.Second); c.copies("n", v) != "" && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	}
+	c.expectCopies("n", v, "")
+	stop()
+	c.must(<-ended)
+}
+
+// TestDeletedUnseen has the PersistentVolume deleted before the node has given its copy up.
+func TestDeletedUnseen(t *testing.T) {
+	c := newCluster(t)
+	v := c.create("n")
+	leave(c, v)
+	c.read("m", v, "first")
+	last := c.pv()
+	c.must(c.server.CoreV1().PersistentVolumes().Delete(t.Context(), "pv", metav1.DeleteOptions{}))
+	c.sweep(v)
+	c.expectCopies("n", v, "first ready")
+	c.nodes["n"].ended.Store("pv", last)
+	c.sweep(v)
+	c.expectCopies("n", v, "")
+	c.expectCopies("m", v, "copy ready")
+}
+
 // TestMountFails leaves neither flags nor devices after a mount that has failed, and outdates no copy.
 func TestMountFails(t *testing.T) {
 	c := newCluster(t)

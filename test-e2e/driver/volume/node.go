@@ -47,6 +47,8 @@ type Node struct {
 	// busy are the volumes for which a call goes on, and copies those that are being copied, by handle.
 	busy   sync.Map
 	copies map[string]*copying
+	// ended are the volumes that were deleted with their claims, as they were last, by name.
+	ended sync.Map
 	// slots has a place for each copy that may go on.
 	slots chan struct{}
 }

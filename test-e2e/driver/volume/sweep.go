@@ -39,7 +39,17 @@ func (n *Node) Run(ctx context.Context) error {
 	_, err := volumes.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(now any) { n.enqueue(queue, now) },
 		UpdateFunc: func(_, now any) { n.enqueue(queue, now) },
-		DeleteFunc: func(last any) { n.enqueue(queue, last) },
+		DeleteFunc: func(last any) {
+			if gone, ok := last.(cache.DeletedFinalStateUnknown); ok {
+				last = gone.Obj
+			}
+			if pv := last.(*corev1.PersistentVolume); n.API.IsOurs(pv) && isEnded(pv) {
+				if s, err := n.opened(); err == nil && s.Has(pv.Spec.CSI.VolumeHandle) {
+					n.ended.Store(pv.Name, n.API.VolumeOf(pv))
+				}
+			}
+			n.enqueue(queue, last)
+		},
 	})
 	if err != nil {
 		return err
@@ -76,12 +86,16 @@ func (n *Node) Run(ctx context.Context) error {
 }
 
 func (n *Node) enqueue(queue workqueue.TypedInterface[string], object any) {
-	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
-		object = gone.Obj
-	}
 	if pv := object.(*corev1.PersistentVolume); n.API.IsOurs(pv) {
-		n.enqueueAll(queue, func(c store.Copy) bool { return c.Handle == pv.Spec.CSI.VolumeHandle })
+		if s, err := n.opened(); err == nil && s.Has(pv.Spec.CSI.VolumeHandle) {
+			queue.Add(pv.Spec.CSI.VolumeHandle)
+		}
 	}
+}
+
+// isEnded tells that the claim is gone, and that the volume is to be deleted with it.
+func isEnded(pv *corev1.PersistentVolume) bool {
+	return (pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 }
 
 func (n *Node) enqueueAll(queue workqueue.TypedInterface[string], isWanted func(store.Copy) bool) {
@@ -148,6 +162,8 @@ func (n *Node) Sweep(ctx context.Context, handle string) error {
 		switch {
 		case c.State == store.Old && (c.ID == k.Copy && slices.Contains(k.Owners(), n.Name)):
 			_, err = s.Move(ctx, c, store.Ready)
+		case c.State == store.Old && isEnded(k.PV):
+			err = s.Remove(ctx, c)
 		case c.State == store.Old:
 			err = n.expire(ctx, s, &k, c)
 		case c.State == store.Ready && c.ID == k.Copy && k.Affinity == nil:
@@ -162,15 +178,17 @@ func (n *Node) Sweep(ctx context.Context, handle string) error {
 	return nil
 }
 
-// sweepGone looks at copies without a PersistentVolume. Those that were complete stay: it may come back from a backup.
+// sweepGone looks at copies without a PersistentVolume. Those that were complete stay, because it may come back from a backup,
+// unless this node has seen that it was deleted with its claim, and was elsewhere.
 func (n *Node) sweepGone(ctx context.Context, s *store.Store, k known) error {
 	if err := n.cancel(ctx, k.handle); err != nil {
 		return err
 	}
+	last, isEnded := n.ended.Load(nameOf(k.handle))
 	for _, c := range k.copies {
 		var err error
 		switch {
-		case c.State == store.Creating, c.State == store.Copying:
+		case c.State == store.Creating, c.State == store.Copying, isEnded && (c.State == store.Old || rebuild.IsSuperseded(last.(rebuild.Volume), n.Name)):
 			err = s.Remove(ctx, c)
 		case c.State == store.Old:
 			err = n.expireAt(ctx, s, c, true)
@@ -179,6 +197,7 @@ func (n *Node) sweepGone(ctx context.Context, s *store.Store, k known) error {
 			return err
 		}
 	}
+	n.ended.Delete(nameOf(k.handle))
 	return nil
 }
 
