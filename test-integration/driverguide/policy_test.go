@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,6 +111,12 @@ func unfinalized(pv *corev1.PersistentVolume) {
 func TestPolicy(t *testing.T) {
 	c := startPolicy(t)
 	node, controller, nobody := account(c, "reference-node", "n1"), account(c, "reference-controller", ""), account(c, "reference-node", "")
+	// More than the manifests: the policy has to hold alone.
+	_, err := c.Client().RbacV1().ClusterRoleBindings().Create(c, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "all"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "reference-csi", Name: "reference-controller"}},
+	}, metav1.CreateOptions{})
+	c.ExpectNoError(err, "bind a role")
 	c.Eventually(func(ctx context.Context) error {
 		pv := referenceVolume("waits")
 		pv.Spec.CSI.VolumeHandle = "other@n2"
@@ -148,7 +155,7 @@ func TestPolicy(t *testing.T) {
 		// CREATE
 		"create":                   {node, nil, all(), ""},
 		"create without a node":    {nobody, nil, all(), noNode},
-		"create by the controller": {controller, nil, all(), "cannot create resource"}, // and by the policy, if RBAC lets it
+		"create by the controller": {controller, nil, all(), makes},
 		"create of another driver": {node, nil, func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "other" }, another},
 		"create without CSI": {node, nil, func(pv *corev1.PersistentVolume) {
 			pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}
@@ -247,7 +254,7 @@ func TestPolicy(t *testing.T) {
 		"delete what is not on n1":     {node, all(func(pv *corev1.PersistentVolume) { term(pv).MatchExpressions[0].Operator = corev1.NodeSelectorOpNotIn }, phase(corev1.VolumeReleased)), nil, deletes},
 		"delete without a node":        {nobody, phase(corev1.VolumeReleased), nil, noNode},
 		"delete another driver's":      {node, all(phase(corev1.VolumeReleased), func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "other" }), nil, another},
-		"delete by the controller":     {controller, phase(corev1.VolumeReleased), nil, "cannot delete resource"},
+		"delete by the controller":     {controller, phase(corev1.VolumeReleased), nil, makes},
 		"controller releases":          {controller, all(), released, ""},
 		"controller takes flags":       {controller, all(released, note("in-use", "n1/first")), note("in-use", ""), ""},
 		"controller sets flags":        {controller, released, note("begun", "n1/x"), takeBack},

@@ -111,10 +111,9 @@ func (n Names) Show(v Volume, node string, uid types.UID) *Change {
 	return n.mark(annShown, mark)
 }
 
-// IsSuperseded tells whether the copy of a node is old by the PersistentVolume: it is on other nodes, for certain. Before a
-// node gives its copy up, it has to see the other one.
-func IsSuperseded(v Volume, node string) bool {
-	return v.Affinity != nil && !v.IsUnconfirmed && !slices.Contains(v.Affinity, node)
+// IsSuperseded tells whether another copy counts, for certain. Before a node gives a copy up, it has to see that one.
+func IsSuperseded(v Volume, copy string) bool {
+	return v.Affinity != nil && !v.IsUnconfirmed && copy != v.Copy
 }
 
 func (n Names) mark(name string, m Mark) *Change {

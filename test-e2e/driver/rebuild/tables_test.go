@@ -276,8 +276,8 @@ func TestMarks(t *testing.T) {
 			t.Errorf("%s: wanted: %t; expected %t", text, got, want)
 		}
 	}
-	for text, want := range map[string]bool{"n2": true, "n1": false, "n1,n2": false, "n2; unconfirmed ": false, "released n2=uid1": false, "foreign": false} {
-		if got := IsSuperseded(named.VolumeOf(volumeOf(text)), "n1"); got != want {
+	for text, want := range map[string]bool{"n2; copy y": true, "n1; copy y": true, "n2": true, "n2; copy x": false, "n2; unconfirmed ; copy y": false, "released n2=uid1; copy y": false, "foreign; copy y": false} {
+		if got := IsSuperseded(named.VolumeOf(volumeOf(text)), "x"); got != want {
 			t.Errorf("%s: superseded: %t; expected %t", text, got, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -309,6 +310,7 @@ func (c *cluster) copies(node, handle string) string {
 		}
 		texts = append(texts, fmt.Sprintf("%s %s", id, copy.State))
 	}
+	slices.Sort(texts)
 	return strings.Join(texts, ", ")
 }
 

@@ -63,6 +63,19 @@ func TestMove(t *testing.T) {
 	for _, node := range []string{"m", "o"} {
 		c.expect(c.nodes[node].Delete(t.Context(), v), codes.FailedPrecondition, "does not own")
 	}
+	// A node that gets a volume back before it has given its own copy up.
+	c.cordon("n", "cordoned")
+	c.cordon("m", "")
+	c.place()
+	c.send("m")
+	c.write("m", v, "fourth")
+	c.cordon("n", "")
+	c.cordon("m", "cordoned")
+	c.place()
+	c.send("n")
+	c.read("n", v, "fourth")
+	c.sweep(v)
+	c.expectCopies("n", v, "copy old, copy ready")
 	c.must(c.nodes["n"].Delete(t.Context(), v))
 	c.expectCopies("n", v, "")
 }
@@ -385,4 +398,39 @@ func TestHungPeer(t *testing.T) {
 	c.nodes["m"].Peers = filepath.Join(c.root, "not-mounted")
 	c.expect(c.stage("m", v), codes.Unavailable, "no such file")
 	c.expectCopies("m", v, "")
+}
+
+// TestTwoCopies has a third copy wait, and end while it waits.
+func TestTwoCopies(t *testing.T) {
+	c := newCluster(t)
+	v := c.create("n")
+	leave(c, v)
+	m := c.nodes["m"]
+	for range parallelCopies {
+		m.slots <- struct{}{}
+	}
+	for range 20 {
+		c.expect(m.Stage(t.Context(), v, c.path("m")), codes.Aborted, "is being copied")
+		time.Sleep(time.Millisecond)
+	}
+	c.expectCopies("m", v, "copy copying")
+	c.unstage("m", v)
+	c.expectCopies("m", v, "")
+	<-m.slots
+	c.read("m", v, "first")
+}
+
+// TestAnotherSize does not take what another node has for the volume if it has another size.
+func TestAnotherSize(t *testing.T) {
+	c := newCluster(t)
+	v := c.create("n")
+	leave(c, v)
+	file := c.nodes["n"].store.Path(c.nodes["n"].store.All()[0])
+	c.must(os.Truncate(file, size-512))
+	c.expect(c.stage("m", v), codes.Unavailable, "is no file of")
+	if got := c.pv(); got.Begun.Node != "" {
+		t.Errorf("begun for %s", got.Begun.Node)
+	}
+	c.must(os.Truncate(file, size))
+	c.read("m", v, "first")
 }

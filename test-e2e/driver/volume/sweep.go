@@ -1,9 +1,14 @@
 package volume
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -168,7 +173,7 @@ func (n *Node) Sweep(ctx context.Context, handle string) error {
 			err = n.expire(ctx, s, &k, c)
 		case c.State == store.Ready && c.ID == k.Copy && k.Affinity == nil:
 			err = n.show(ctx, s, &k, c)
-		case c.State == store.Ready && rebuild.IsSuperseded(k.Volume, n.Name):
+		case c.State == store.Ready && rebuild.IsSuperseded(k.Volume, c.ID):
 			err = n.retire(ctx, s, &k, c)
 		}
 		if err != nil {
@@ -188,7 +193,7 @@ func (n *Node) sweepGone(ctx context.Context, s *store.Store, k known) error {
 	for _, c := range k.copies {
 		var err error
 		switch {
-		case c.State == store.Creating, c.State == store.Copying, isEnded && (c.State == store.Old || rebuild.IsSuperseded(last.(rebuild.Volume), n.Name)):
+		case c.State == store.Creating, c.State == store.Copying, isEnded && (c.State == store.Old || rebuild.IsSuperseded(last.(rebuild.Volume), c.ID)):
 			err = s.Remove(ctx, c)
 		case c.State == store.Old:
 			err = n.expireAt(ctx, s, c, true)
@@ -240,12 +245,12 @@ func (n *Node) show(ctx context.Context, s *store.Store, k *known, c store.Copy)
 	return n.patch(ctx, k, change)
 }
 
-// retire gives a copy up that is old by the PersistentVolume, when the other node shows that it has all of the new one.
+// retire gives a copy up that is old by the PersistentVolume, when the new one was seen.
 func (n *Node) retire(ctx context.Context, s *store.Store, k *known, c store.Copy) error {
 	if isAttached, err := n.isAttached(ctx, s, c); err != nil || isAttached {
-		return err
+		return cmp.Or(err, status.Errorf(codes.Aborted, "copy %s is still attached", c.ID))
 	}
-	if _, err := n.successor(ctx, k); err != nil {
+	if _, err := n.successor(ctx, s, k); err != nil {
 		return err
 	}
 	klog.FromContext(ctx).Info("Gave up a copy", "volume", k.handle, "copy", c.ID, "for", k.Copy)
@@ -253,25 +258,31 @@ func (n *Node) retire(ctx context.Context, s *store.Store, k *known, c store.Cop
 	return err
 }
 
-// successor returns the record of the copy that counts, which another node has.
-func (n *Node) successor(ctx context.Context, k *known) (c store.Copy, err error) {
-	size := k.PV.Spec.Capacity[corev1.ResourceStorage]
+// successor returns the record of the copy that counts, if all of its data is there.
+func (n *Node) successor(ctx context.Context, s *store.Store, k *known) (c store.Copy, err error) {
+	if own, isHere := k.current(); isHere {
+		return own, s.Open(ctx, own)
+	}
+	size, found := k.PV.Spec.Capacity[corev1.ResourceStorage], store.Copy{}
 	err = bounded(ctx, func() (err error) {
 		for _, node := range k.Affinity {
-			if c, err = n.peer(node).Copy(k.handle, k.Copy, size.Value()); err == nil {
+			if found, err = n.peer(node).Copy(k.handle, k.Copy, size.Value()); err == nil {
 				return nil
 			}
 		}
-		return err
+		return fmt.Errorf("copy %s of volume %s is on no node of %v: %w", k.Copy, k.handle, k.Affinity, err)
 	})
-	return c, err
+	if err != nil {
+		return c, err // found may still be written
+	}
+	return found, nil
 }
 
 // expire removes an old copy KeepOld after the new one was served.
 func (n *Node) expire(ctx context.Context, s *store.Store, k *known, c store.Copy) error {
-	isServed := k.InUse.Node != "" && k.InUse.Node != n.Name
+	isServed := k.InUse.Node != "" && k.InUse.ID == k.Copy
 	if c.RemoveAt.IsZero() && !isServed {
-		next, err := n.successor(ctx, k)
+		next, err := n.successor(ctx, s, k)
 		isServed = err == nil && next.Served
 	}
 	return n.expireAt(ctx, s, c, isServed)
