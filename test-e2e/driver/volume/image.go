@@ -56,21 +56,21 @@ func (n *Node) detachLater(c store.Copy) error {
 // attached returns the loop devices of a copy. The kernel tells, also of those that another mount namespace has, and after
 // losetup --detach. Keys are unique, and the rest of the path is not the same after a restart of the driver.
 func attached(c store.Copy) (devices []string, err error) {
-	files, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	all, err := os.ReadDir("/sys/block") // without it, nobody could tell
 	if err != nil {
 		return nil, err
 	}
-	for _, file := range files {
-		path, err := os.ReadFile(file)
+	for _, device := range all {
+		path, err := os.ReadFile(filepath.Join("/sys/block", device.Name(), "loop/backing_file"))
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENODEV) {
-			continue // detached meanwhile
+			continue // not attached, or not any more
 		}
 		if err != nil {
 			return nil, err
 		}
 		name, _, _ := strings.Cut(filepath.Base(strings.TrimSpace(string(path))), " (deleted)")
 		if name == c.Key() {
-			devices = append(devices, "/dev/"+strings.Split(file, "/")[3])
+			devices = append(devices, "/dev/"+device.Name())
 		}
 	}
 	return devices, nil
