@@ -26,7 +26,9 @@ const ReferenceDriver = "reference"
 // test-e2e/driver/deploy.
 const (
 	driverProgram    = "reference-driver"
+	registrarProgram = "csi-node-driver-registrar"
 	driverImage      = "capacityv2.internal/reference-driver:dev"
+	registrarImage   = "capacityv2.internal/csi-node-driver-registrar:dev"
 	provisionerImage = "capacityv2.internal/csi-provisioner:dev"
 	// shellImage is for pods that use volumes.
 	shellImage = "capacityv2.internal/busybox:dev"
@@ -75,6 +77,7 @@ func driverImages(ctx context.Context, ws workspace.Workspace, components string
 	return []node.Image{
 		{Reference: driverImage, Entrypoint: []string{"/" + driverProgram}, Links: map[string]string{"bin/mount": "busybox", "bin/umount": "busybox"}, Files: files},
 		ProgramImage(provisionerImage, build.ProvisionerProgram, components),
+		ProgramImage(registrarImage, registrarProgram, ws.Components()),
 		{Reference: shellImage, Entrypoint: []string{"/bin/sh"}, Files: map[string]string{"bin/busybox": box}, Links: shell},
 	}, nil
 }
@@ -138,7 +141,7 @@ func buildDriver(ws workspace.Workspace) run.Task {
 		if err := build.Provisioner(ws).Do(ctx, s); err != nil {
 			return err
 		}
-		return toolchain.Build(ctx, ws.EndToEnd(), ws.Components(), s.Log, "./driver/cmd/"+driverProgram)
+		return toolchain.Build(ctx, ws.EndToEnd(), ws.Components(), s.Log, "./driver/cmd/"+driverProgram, "./mock/"+registrarProgram)
 	}}
 }
 

@@ -12,7 +12,7 @@ type story struct {
 	Number int
 	// Name is it in short, Title is what happens, Room why so many pods can run.
 	Name, Title, Room string
-	// Pools are those of each of the three nodes, in GiB.
+	// Pools are those of each of the three nodes, in MiB.
 	Pools []int
 	// Wanted is how many pods can run, Refused how many cannot.
 	Wanted, Refused int
@@ -22,12 +22,12 @@ type story struct {
 
 var stories = []story{
 	{
-		Number: 1, Name: "two volumes a pod", Title: "a pod with two volumes of 11Gi", Pools: []int{20, 20, 20}, Wanted: 1,
-		Room:  "two nodes have 38Gi in pools of 20, 9 and 9; the last one has 36Gi in pools of 20 and 16",
+		Number: 1, Name: "two volumes a pod", Title: "a pod with two volumes of 11Mi", Pools: []int{20, 20, 20}, Wanted: 1,
+		Room:  "two nodes have 38Mi in pools of 20, 9 and 9; the last one has 36Mi in pools of 20 and 16",
 		begin: fragmented,
 	},
 	{
-		Number: 2, Name: "many pods at once", Title: "30 pods with a volume of 5Gi at once", Pools: []int{20, 20}, Room: "a node has room for 8", Wanted: 24, Refused: 6,
+		Number: 2, Name: "many pods at once", Title: "30 pods with a volume of 5Mi at once", Pools: []int{20, 20}, Room: "a node has room for 8", Wanted: 24, Refused: 6,
 		begin: func(ctx context.Context, _ options, c *measure.Cluster, _ *measure.Timeline, start func()) error {
 			start()
 			return createPods(ctx, c, 30, 5)

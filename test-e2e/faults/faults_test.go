@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// size is that of a volume, in GiB: there are ten places on each node.
+	// size is that of a volume, in MiB: there are ten places on each node.
 	size = 10
 	// databases are pods whose node is drained, kept is how many others there are. Together
 	// they take nine tenths of what two nodes have.

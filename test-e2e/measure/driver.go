@@ -34,13 +34,13 @@ const (
 
 // Driver is how the driver and its provisioner run.
 type Driver struct {
-	// Pools are those of each node, in GiB.
+	// Pools are those of each node, in MiB.
 	Pools       []int
 	Provisioner Provisioner
 }
 
-// gib is what is free on an empty node, in GiB.
-func (d Driver) gib() int64 {
+// mib is what is free on an empty node, in MiB.
+func (d Driver) mib() int64 {
 	total := 0
 	for _, pool := range d.Pools {
 		total += pool
@@ -48,12 +48,10 @@ func (d Driver) gib() int64 {
 	return int64(total)
 }
 
-// flags are those of the driver's container. Volumes are folders: nobody has disks that are
-// as large as the pools that are measured.
-func (d Driver) flags() []string {
-	flags := []string{"--backing=folders"}
+// flags are those of the driver's container.
+func (d Driver) flags() (flags []string) {
 	for i, pool := range d.Pools {
-		flags = append(flags, fmt.Sprintf("--pools=p%d=%dGi", i, pool))
+		flags = append(flags, fmt.Sprintf("--pools=p%d=%dMi", i, pool))
 	}
 	return flags
 }
@@ -72,7 +70,7 @@ func (c *Cluster) Configure(ctx context.Context, d Driver) error {
 			container := &set.Spec.Template.Spec.Containers[i]
 			switch {
 			case container.Image == driverImage:
-				container.Args = append(without(container.Args, "--pools", "--backing"), d.flags()...)
+				container.Args = append(without(container.Args, "--pools"), d.flags()...)
 			case strings.HasPrefix(container.Image, provisionerImage+":"):
 				container.Args = append(without(container.Args, "--http-endpoint", confirmationFlag), fmt.Sprintf("--http-endpoint=:%d", provisionerPort))
 				if d.Provisioner == Patched {
@@ -89,7 +87,7 @@ func (c *Cluster) Configure(ctx context.Context, d Driver) error {
 	}
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, settled, true, func(ctx context.Context) (bool, error) {
-		last = c.configured(ctx, d.gib())
+		last = c.configured(ctx, d.mib())
 		return last == nil, nil
 	})
 	if err != nil {
@@ -107,7 +105,7 @@ func without(args []string, flags ...string) []string {
 }
 
 // configured returns what is missing until all provisioners run, and all nodes show so much capacity.
-func (c *Cluster) configured(ctx context.Context, gib int64) error {
+func (c *Cluster) configured(ctx context.Context, mib int64) error {
 	set, err := c.daemonSet(ctx)
 	if err != nil {
 		return err
@@ -116,18 +114,18 @@ func (c *Cluster) configured(ctx context.Context, gib int64) error {
 	if status.ObservedGeneration < set.Generation || want == 0 || status.UpdatedNumberScheduled < want || status.NumberReady < want {
 		return fmt.Errorf("%d of %d driver pods are ready", status.NumberReady, want)
 	}
-	if err := c.shows(ctx, slices.Repeat([]int64{gib}, int(want))); err != nil {
+	if err := c.shows(ctx, slices.Repeat([]int64{mib}, int(want))); err != nil {
 		return err
 	}
 	// The objects may be those of the pods before.
 	return c.provisionersAnswer(ctx)
 }
 
-// WaitForCapacity waits until the nodes show so many GiB, in any order.
-func (c *Cluster) WaitForCapacity(ctx context.Context, gib ...int64) error {
+// WaitForCapacity waits until the nodes show so many MiB, in any order.
+func (c *Cluster) WaitForCapacity(ctx context.Context, mib ...int64) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, settled, true, func(ctx context.Context) (bool, error) {
-		last = c.shows(ctx, gib)
+		last = c.shows(ctx, mib)
 		return last == nil, nil
 	})
 	if err != nil {
@@ -136,7 +134,7 @@ func (c *Cluster) WaitForCapacity(ctx context.Context, gib ...int64) error {
 	return nil
 }
 
-// shows returns an error unless the nodes show so many GiB.
+// shows returns an error unless the nodes show so many MiB.
 func (c *Cluster) shows(ctx context.Context, want []int64) error {
 	objects, err := c.StorageV1().CSIStorageCapacities("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -145,12 +143,12 @@ func (c *Cluster) shows(ctx context.Context, want []int64) error {
 	var got []int64
 	for _, o := range objects.Items {
 		if o.StorageClassName == c.Class && o.Capacity != nil {
-			got = append(got, o.Capacity.Value()>>30)
+			got = append(got, o.Capacity.Value()>>20)
 		}
 	}
 	slices.Sort(got)
 	if want = slices.Sorted(slices.Values(want)); !slices.Equal(got, want) {
-		return fmt.Errorf("capacity objects show %v GiB, expected %v", got, want)
+		return fmt.Errorf("capacity objects show %v MiB, expected %v", got, want)
 	}
 	return nil
 }

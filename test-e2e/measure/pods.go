@@ -27,7 +27,7 @@ func podOf(claim string) string {
 // Database is the StatefulSet of [Cluster.CreateDatabase].
 const Database = "db"
 
-// CreatePod creates a pod with volumes of the sizes, in GiB, on a node unless that is "". What is
+// CreatePod creates a pod with volumes of the sizes, in MiB, on a node unless that is "". What is
 // there is left as it is: an API server that was killed may not have said that it has done it.
 func (c *Cluster) CreatePod(ctx context.Context, name, node string, sizes ...int) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: podSpec("exec sleep 86400", len(sizes))}
@@ -89,7 +89,7 @@ func Unschedulable(pods []corev1.Pod) map[string]int {
 	return reasons
 }
 
-// CreateDatabase creates a StatefulSet with a volume of so many GiB for each pod. Each
+// CreateDatabase creates a StatefulSet with a volume of so many MiB for each pod. Each
 // pod writes a token to its volume, if there is none, and prints it.
 func (c *Cluster) CreateDatabase(ctx context.Context, replicas, size int) error {
 	claim := c.claim(size)
@@ -127,11 +127,11 @@ func (c *Cluster) Tokens(ctx context.Context, replicas int) map[string]string {
 	return tokens
 }
 
-// claim is one for a volume of so many GiB, without a name.
+// claim is one for a volume of so many MiB, without a name.
 func (c *Cluster) claim(size int) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{
 		StorageClassName: new(c.Class), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(int64(size)<<30, resource.BinarySI)}},
+		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(int64(size)<<20, resource.BinarySI)}},
 	}}
 }
 

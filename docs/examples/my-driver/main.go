@@ -83,6 +83,7 @@ func (d *driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCa
 func (d *driver) GetCapacity(_ context.Context, r *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
+	// Where a pool is a disk: the smaller of this and what statfs says, because others may use the disk, too.
 	free := slices.Clone(d.pools) // the response is sent when the mutex is free again
 	if r.AccessibleTopology != nil && r.AccessibleTopology.Segments[topologyKey] != d.node {
 		free = []int64{0} // no room is a pool of zero; an empty list means "I do not know"
@@ -95,11 +96,24 @@ func (d *driver) GetCapacity(_ context.Context, r *csi.GetCapacityRequest) (*csi
 }
 
 func (d *driver) CreateVolume(_ context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+	if r.Name == "" || len(r.VolumeCapabilities) == 0 {
+		return nil, status.Error(codes.InvalidArgument, "name or capabilities are missing")
+	}
+	if err := supported(r.VolumeCapabilities...); err != nil {
+		return nil, err
+	}
+	wanted := r.AccessibilityRequirements.GetRequisite()
+	if len(wanted) > 0 && !slices.ContainsFunc(wanted, func(t *csi.Topology) bool { return t.Segments[topologyKey] == d.node }) {
+		return nil, status.Errorf(codes.ResourceExhausted, "node %s is not among those where the volume is wanted", d.node)
+	}
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
+	bytes, limit := r.CapacityRange.GetRequiredBytes(), r.CapacityRange.GetLimitBytes()
 	v, ok := d.volumes[r.Name]
+	if ok && (v.bytes < bytes || limit > 0 && v.bytes > limit) {
+		return nil, status.Errorf(codes.AlreadyExists, "volume %s exists, and has %d bytes", r.Name, v.bytes)
+	}
 	if !ok {
-		bytes := r.CapacityRange.GetRequiredBytes()
 		// Best fit: the smallest pool that has room.
 		v = placed{-1, bytes}
 		for i, free := range d.pools {
@@ -120,6 +134,9 @@ func (d *driver) CreateVolume(_ context.Context, r *csi.CreateVolumeRequest) (*c
 }
 
 func (d *driver) DeleteVolume(_ context.Context, r *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
+	if r.VolumeId == "" {
+		return nil, status.Error(codes.InvalidArgument, "volume ID is missing")
+	}
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	if v, ok := d.volumes[r.VolumeId]; ok {
@@ -127,6 +144,39 @@ func (d *driver) DeleteVolume(_ context.Context, r *csi.DeleteVolumeRequest) (*c
 		delete(d.volumes, r.VolumeId)
 	}
 	return &csi.DeleteVolumeResponse{}, nil
+}
+
+func (d *driver) ValidateVolumeCapabilities(_ context.Context, r *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
+	if r.VolumeId == "" || len(r.VolumeCapabilities) == 0 {
+		return nil, status.Error(codes.InvalidArgument, "volume ID or capabilities are missing")
+	}
+	if _, err := d.find(r.VolumeId); err != nil {
+		return nil, err
+	}
+	if err := supported(r.VolumeCapabilities...); err != nil {
+		return &csi.ValidateVolumeCapabilitiesResponse{Message: err.Error()}, nil
+	}
+	return &csi.ValidateVolumeCapabilitiesResponse{Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{VolumeCapabilities: r.VolumeCapabilities}}, nil
+}
+
+func (d *driver) find(id string) (placed, error) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	v, ok := d.volumes[id]
+	if !ok {
+		return v, status.Errorf(codes.NotFound, "no volume %s", id)
+	}
+	return v, nil
+}
+
+// supported refuses raw block volumes: a tmpfs is no device.
+func supported(capabilities ...*csi.VolumeCapability) error {
+	for _, c := range capabilities {
+		if c.GetMount() == nil {
+			return status.Error(codes.InvalidArgument, "only volumes with a file system are supported")
+		}
+	}
+	return nil
 }
 
 // Node.
@@ -140,11 +190,15 @@ func (d *driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRe
 }
 
 func (d *driver) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	v, ok := d.volumes[r.VolumeId]
-	if !ok {
-		return nil, status.Errorf(codes.NotFound, "no volume %s", r.VolumeId)
+	if r.VolumeId == "" || r.TargetPath == "" || r.VolumeCapability == nil {
+		return nil, status.Error(codes.InvalidArgument, "volume ID, target path or capability is missing")
+	}
+	v, err := d.find(r.VolumeId)
+	if err == nil {
+		err = supported(r.VolumeCapability)
+	}
+	if err != nil {
+		return nil, err
 	}
 	mounted, err := false, os.MkdirAll(r.TargetPath, 0o750)
 	if err == nil {
@@ -160,6 +214,9 @@ func (d *driver) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRe
 }
 
 func (d *driver) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+	if r.VolumeId == "" || r.TargetPath == "" {
+		return nil, status.Error(codes.InvalidArgument, "volume ID or target path is missing")
+	}
 	for syscall.Unmount(r.TargetPath, 0) == nil { // until nothing is mounted there; if it fails otherwise, so does Remove
 	}
 	if err := os.Remove(r.TargetPath); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -76,6 +76,7 @@ var settings = map[string]string{
 // folders are the host's folders that the node has its own of. Their names are
 // fixed in the kubelet, in containerd's CNI library and in upstream's script.
 func (n *Node) folders(cni string) []Mount {
+	shared := filepath.Join(filepath.Dir(n.Dir), "shared")
 	return []Mount{
 		{n.Path("kubelet"), "/var/lib/kubelet"},
 		{n.Path("pods"), "/var/log/pods"},
@@ -83,13 +84,14 @@ func (n *Node) folders(cni string) []Mount {
 		{n.Path("cni-state"), "/var/lib/cni"},
 		{n.Path("volume-plugins"), FlexVolumes},
 		{cni, CNIBin},
-		{filepath.Join(filepath.Dir(n.Dir), "shared"), sharedFolder},
+		{filepath.Join(shared, n.Name), driverFolder + "/own"},
+		{shared, driverFolder + "/nodes"},
 	}
 }
 
-// sharedFolder is one for all nodes. It stands for the network through which a driver
-// copies volumes from node to node.
-const sharedFolder = "/var/lib/reference-csi"
+// driverFolder has the folder of the node in which the reference driver writes, and those of all nodes, from which it
+// reads: that stands for the network through which a driver copies volumes from node to node.
+const driverFolder = "/var/lib/reference-csi"
 
 // FlexVolumes is made by the controller manager, if it is not there.
 const FlexVolumes = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec"

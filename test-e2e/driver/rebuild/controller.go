@@ -2,18 +2,14 @@ package rebuild
 
 import (
 	"context"
-	"strings"
+	"slices"
 	"time"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -21,50 +17,47 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// A volume is tried again after the one, then twice that, up to the other.
+// A volume is looked at again after the one, then twice that, up to the other.
 const (
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = time.Minute
 )
 
-// Controller releases volumes whose nodes cannot be used, and puts them back.
+// Controller does what [Names.Next] says for all volumes of a driver. What it watches says where to look; what it does
+// follows from what the API server says then. Two at once do no harm.
 type Controller struct {
-	placer
+	API
 	factory informers.SharedInformerFactory
 	volumes corelisters.PersistentVolumeLister
-	// cached gets a node that may be old. It says where to look, and never that a node is gone.
-	cached getNode
+	nodes   corelisters.NodeLister
 	// queue has the names of PersistentVolumes.
 	queue workqueue.TypedRateLimitingInterface[string]
 }
 
-// New returns the controller of a driver, whose topology has a key.
-func New(client kubernetes.Interface, driver, key string) *Controller {
-	factory := informers.NewSharedInformerFactory(client, 0)
+// NewController returns the controller of a driver.
+func NewController(api API) *Controller {
+	factory := informers.NewSharedInformerFactory(api.Client, 0)
 	core := factory.Core().V1()
-	nodes := core.Nodes().Lister()
 	return &Controller{
-		placer: placer{client: client, driver: driver, key: key, seesPods: true}, factory: factory, volumes: core.PersistentVolumes().Lister(),
-		cached: func(_ context.Context, name string) (*corev1.Node, error) { return nodes.Get(name) },
-		queue:  workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry)),
+		API: api, factory: factory, volumes: core.PersistentVolumes().Lister(), nodes: core.Nodes().Lister(),
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry)),
 	}
 }
 
-// Run keeps the node affinities right until the context ends. What is there at its start counts as added: nodes may
-// have gone while nobody watched.
+// Run runs until the context ends. What is there at its start counts as changed: nodes may have gone while nobody watched.
 func (c *Controller) Run(ctx context.Context) error {
 	core := c.factory.Core().V1()
 	for informer, changed := range map[cache.SharedIndexInformer]func(before, now any){
 		core.PersistentVolumes().Informer(): func(_, now any) { c.queue.Add(now.(*corev1.PersistentVolume).Name) },
 		core.PersistentVolumeClaims().Informer(): func(before, now any) {
 			claim := now.(*corev1.PersistentVolumeClaim)
-			if old, ok := before.(*corev1.PersistentVolumeClaim); !ok || selected(old) != selected(claim) {
+			if old, ok := before.(*corev1.PersistentVolumeClaim); !ok || old.Annotations[storagehelpers.AnnSelectedNode] != claim.Annotations[storagehelpers.AnnSelectedNode] {
 				c.queue.Add(claim.Spec.VolumeName)
 			}
 		},
 		core.Nodes().Informer(): func(before, now any) {
 			node := now.(*corev1.Node)
-			if old, ok := before.(*corev1.Node); !ok || old.UID != node.UID || isUsable(old) != isUsable(node) {
+			if old, ok := before.(*corev1.Node); !ok || nodeOf(old) != nodeOf(node) {
 				c.changedNode(node.Name)
 			}
 		},
@@ -93,11 +86,15 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// changedNode looks at the volumes that a node has by their PersistentVolumes.
+// changedNode looks at the volumes that have to do with a node.
 func (c *Controller) changedNode(name string) {
 	volumes, _ := c.volumes.List(labels.Everything()) // A cache does not fail.
 	for _, pv := range volumes {
-		if c.isOurs(pv) && c.has(pv, name) {
+		if !c.IsOurs(pv) {
+			continue
+		}
+		v := c.VolumeOf(pv)
+		if slices.Contains(append(v.Owners(), v.InUse.Node, v.Begun.Node, v.Shown.Node), name) {
 			c.queue.Add(pv.Name)
 		}
 	}
@@ -110,50 +107,50 @@ func (c *Controller) placeNext(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(name)
-	pv, err := c.volumes.Get(name)
-	if err == nil && c.isOurs(pv) && pv.DeletionTimestamp == nil && pv.Spec.ClaimRef != nil {
-		err = c.place(ctx, pv)
-	}
-	// A change of the claim or the volume mends the others: it is in the queue, or will be.
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || status.Code(err) == codes.Aborted {
+	isOpen, err := c.place(ctx, name)
+	switch {
+	case err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err):
+		klog.FromContext(ctx).Error(err, "Placing failed, will try again", "PV", name)
+		c.queue.AddRateLimited(name)
+	case err == nil && isOpen: // It may depend on pods, which nobody watches.
+		c.queue.AddRateLimited(name)
+	default: // After a conflict, its event is in the queue, or will be.
 		c.queue.Forget(name)
-		return true
 	}
-	klog.FromContext(ctx).Error(err, "Placing failed, will try again", "PV", name)
-	c.queue.AddRateLimited(name)
 	return true
 }
 
-// place makes the node affinity of a volume fit to which nodes can be used. It leaves alone
-// what has no claim, which will be deleted by the node that has it, or one that was never
-// sent anywhere. The cache says whether there may be something to do, and the API server whether there is.
-func (c *Controller) place(ctx context.Context, pv *corev1.PersistentVolume) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	pv, err := c.confirm(ctx, pv)
-	if err != nil {
-		return err
+// place changes a volume until there is nothing to change. isOpen tells that it is released, and that one of its homes can
+// be used, or a copy is complete: then a pod that comes to run can change what is to be done.
+func (c *Controller) place(ctx context.Context, name string) (isOpen bool, err error) {
+	pv, err := c.volumes.Get(name)
+	if err != nil || !c.IsOurs(pv) || c.isSettled(c.VolumeOf(pv)) {
+		return false, err
 	}
-	var present []storagehelpers.HomeNode
-	homes, _ := storagehelpers.HomeNodesOf(pv)
-	if pv.Spec.NodeAffinity != nil {
-		homes = nil
-	}
-	for _, name := range c.named(pv) {
-		homes = append(homes, storagehelpers.HomeNode{Name: name})
-	}
-	for _, get := range []getNode{c.cached, c.live} {
-		var usable bool
-		if present, usable, err = presentOf(ctx, get, homes); err != nil || usable == (pv.Spec.NodeAffinity != nil) {
-			return err
+	v, err := c.Volume(ctx, name, pv.Spec.CSI.VolumeHandle)
+	for err == nil && v.PV.DeletionTimestamp == nil {
+		var cluster Cluster
+		if cluster, err = c.Cluster(ctx, v); err != nil {
+			break
 		}
+		_, isUsable := cluster.present(v.Homes)
+		isOpen = v.Affinity == nil && !cluster.IsClaimGone && (isUsable || v.Copied.Node != "")
+		if isOpen || v.IsUnconfirmed && !cluster.IsClaimGone {
+			if err = c.addPods(ctx, v, &cluster); err != nil {
+				break
+			}
+		}
+		change := c.Next(v, cluster)
+		if change == nil {
+			break
+		}
+		v, err = c.Patch(ctx, v, change)
 	}
-	if pv.Spec.NodeAffinity == nil {
-		return c.set(ctx, pv, namesOf(present), "returned")
-	}
-	// Without a claim, nobody can say where it is to go.
-	if _, err := c.selectedNode(ctx, pv); err != nil {
-		return err
-	}
-	return c.release(ctx, pv, storagehelpers.FormatHomeNodes(present), strings.Join(c.named(pv), ","), "released")
+	return isOpen, err
+}
+
+// isSettled tells whether a volume is on a usable node by the caches, so that the API server need not be asked.
+func (c *Controller) isSettled(v Volume) bool {
+	nodes, _ := nodesOf(v.Affinity, c.nodes.Get)
+	return !v.IsUnconfirmed && slices.ContainsFunc(v.Affinity, func(name string) bool { return nodes[name].IsUsable })
 }

@@ -1,22 +1,39 @@
-// Package rebuild is what the driver reads from the API server, and what it writes there:
-// the node affinities and annotations of its PersistentVolumes. It keeps what
-// docs/reference/rebuilding-contract.md says about PersistentVolumes.
+// Package rebuild keeps the contract of CSIDriver.spec.volumeRebuilding
+// (docs/reference/rebuilding-contract.md): what a driver whose volumes are on nodes, with one copy of each, reads and
+// writes in the API server. It knows nothing of the storage, and can be copied as it is.
 //
-// The controller, which there is once in a cluster, watches nodes and claims. Its caches say where to look; before it
-// changes anything, it asks the API server:
+// Nodes share nothing but the PersistentVolume. All that they have to know of each other is in its annotations, with
+// the name of the driver before them ([Names]):
 //
-//	the last usable node with a copy goes    unsets the affinity, lists the home nodes
-//	one of them can be used again            sets the affinity to them
+//	in-use=NODE/COPY      NODE has staged the volume, or is about to
+//	begun=NODE/COPY       NODE makes a copy, or is about to
+//	copied=NODE/COPY      that copy is complete
+//	shown=NODE/UID/COPY   NODE has come back, and has this copy
+//	copy=COPY             the copy that counts; without it, the one that CreateVolume has made
+//	unconfirmed=LIST      an affinity was set, and the claim was not read again; LIST is the one from before
+//	released-from=NODES   the nodes in the last affinity
 //
-// Each node asks for itself:
+// The first four are written by the node that they name, and the others by the controller. Each PATCH has the
+// resourceVersion that was read. So of two that exclude each other, such as in-use of one node and begun of another,
+// one fails. A COPY is a name that is used once: a copy that was given up is never taken for a new one.
 //
-//	it is asked for a volume                 learns whether it may have it
-//	its copy is complete                     sets the affinity to itself
-//	it was recreated and has a copy          lists itself
+// A driver has four things to do:
 //
-// Nobody else is asked: each decision is one PATCH of what was read, which fails if the
-// PersistentVolume has changed. An affinity is set only if it fits where the claim was sent,
-// before and after, or where its pod runs all the time. What has to survive is in annotations of the PersistentVolume, so each
-// process can be killed at any time; it starts from what is there, not from what has
-// happened.
+//   - run a [Controller], once in the cluster. It releases volumes, sets affinities, and removes flags of nodes that are
+//     off, or are not asked any more.
+//   - ask [Serve] when a node is asked to stage a volume, with what [API.Volume] and [API.Cluster] have read, and whether
+//     the node has the copy that counts.
+//   - before it stages, set in-use ([Use]), and remove it ([Unuse]) when nothing can write any more: no mount, and no
+//     device.
+//   - before the first byte of a copy, set begun ([Begin]). When the copy is complete and durable, set copied
+//     ([Complete]). To give it up, remove both ([Cancel]), and only then the copy: otherwise an affinity could be set to
+//     one that is gone. [IsWanted] tells whether a copy is still wanted.
+//
+// A node that has the copy that counts and is not listed says so with [Show].
+//
+// The decisions are functions of what was read: a [Volume] and a [Cluster]. The tests have them as the tables of the
+// contract. The functions that return a [Change] return nil if there is nothing to change; [API.Patch] writes it.
+//
+// Who writes what is a matter of trust: a ValidatingAdmissionPolicy has to hold each node to its own values, or one that
+// was taken over has all volumes.
 package rebuild

@@ -3,20 +3,21 @@ package server
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"capacityv2.internal/test-e2e/driver/pool"
+	"capacityv2.internal/test-e2e/driver/store"
 	"capacityv2.internal/test-e2e/driver/volume"
 )
 
 // Controller is the controller service for the pools of one node.
 type Controller struct {
 	csi.UnimplementedControllerServer
-	Volumes *volume.Manager
+	Volumes *volume.Node
 }
 
 // ControllerGetCapabilities returns what the service can do.
@@ -32,44 +33,37 @@ func (c *Controller) ControllerGetCapabilities(context.Context, *csi.ControllerG
 
 // GetCapacity returns what is left of the pools that the parameters name: each of them,
 // their sum, and the largest one. On another node than asked for, that is nothing.
-func (c *Controller) GetCapacity(_ context.Context, r *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
+func (c *Controller) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
 	if r.GetAccessibleTopology() != nil && !c.isHere(r.GetAccessibleTopology()) ||
-		len(r.GetVolumeCapabilities()) > 0 && supported(c.Volumes, r.GetVolumeCapabilities()...) != nil {
+		len(r.GetVolumeCapabilities()) > 0 && supported(r.GetVolumeCapabilities()...) != nil {
 		return c.capacity(nil), nil
 	}
 	pools, err := parse(r.GetParameters())
 	if err != nil {
 		return nil, err
 	}
-	rooms, err := c.Volumes.Store.Rooms(pools)
-	if err != nil {
-		return nil, status.Error(codes.Internal, err.Error())
-	}
-	return c.capacity(rooms), nil
+	return c.capacity(c.Volumes.Rooms(ctx, pools)), nil
 }
 
 func (c *Controller) isHere(t *csi.Topology) bool {
 	node, ok := t.GetSegments()[TopologyKey]
-	return ok && node == c.Volumes.Store.Node
+	return ok && node == c.Volumes.Name
 }
 
-func (c *Controller) capacity(rooms []pool.Room) *csi.GetCapacityResponse {
-	// An empty list means that the driver does not know. No room is a pool of zero.
-	list := []int64{0}
-	if len(rooms) > 0 {
-		list = nil
+func (c *Controller) capacity(list []int64) *csi.GetCapacityResponse {
+	if len(list) == 0 {
+		list = []int64{0} // An empty list means that the driver does not know. No room is a pool of zero.
 	}
 	var sum int64
-	for _, r := range rooms {
-		list = append(list, r.AvailableBytes)
-		sum += r.AvailableBytes
+	for _, bytes := range list {
+		sum += bytes
 	}
 	return &csi.GetCapacityResponse{AvailableCapacity: sum, MaximumVolumeSize: wrapperspb.Int64(slices.Max(list)), AvailableCapacities: list}
 }
 
 // CreateVolume creates a volume on this node.
 func (c *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
-	if err := supported(c.Volumes, r.GetVolumeCapabilities()...); err != nil {
+	if err := supported(r.GetVolumeCapabilities()...); err != nil {
 		return nil, err
 	}
 	wanted, err := request(r)
@@ -78,15 +72,24 @@ func (c *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeReques
 	}
 	requisite := r.GetAccessibilityRequirements().GetRequisite()
 	if len(requisite) > 0 && !slices.ContainsFunc(requisite, c.isHere) {
-		return nil, status.Errorf(codes.ResourceExhausted, "node %s is not among those where the volume is wanted", c.Volumes.Store.Node)
+		return nil, status.Errorf(codes.ResourceExhausted, "node %s is not among those where the volume is wanted", c.Volumes.Name)
 	}
-	v, err := c.Volumes.Create(ctx, wanted, r.GetCapacityRange().GetLimitBytes())
+	v, err := c.Volumes.Create(ctx, r.GetName(), wanted, r.GetCapacityRange().GetLimitBytes())
 	if err != nil {
 		return nil, err
 	}
 	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
-		VolumeId: v.ID, CapacityBytes: v.CapacityBytes, AccessibleTopology: []*csi.Topology{segment(c.Volumes.Store.Node)},
+		VolumeId: v.Handle, CapacityBytes: v.Bytes, AccessibleTopology: []*csi.Topology{segment(c.Volumes.Name)},
+		VolumeContext: contextOf(v),
 	}}, nil
+}
+
+// contextOf returns what a node has to know that makes a copy.
+func contextOf(v store.Copy) map[string]string {
+	if len(v.Pools) == 0 {
+		return nil
+	}
+	return map[string]string{volume.PoolsKey: strings.Join(v.Pools, ",")}
 }
 
 // DeleteVolume deletes a volume, and fails on a node that does not own it.
@@ -112,7 +115,7 @@ func (c *Controller) ValidateVolumeCapabilities(_ context.Context, r *csi.Valida
 	if err != nil {
 		return nil, err
 	}
-	if err = supported(c.Volumes, r.GetVolumeCapabilities()...); err == nil {
+	if err = supported(r.GetVolumeCapabilities()...); err == nil {
 		err = sameKind(v, r.GetVolumeCapabilities()[0])
 	}
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 // Node is the node service.
 type Node struct {
 	csi.UnimplementedNodeServer
-	Volumes *volume.Manager
+	Volumes *volume.Node
 }
 
 // NodeGetInfo returns the node and its topology.
 func (n *Node) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
-	node := n.Volumes.Store.Node
+	node := n.Volumes.Name
 	return &csi.NodeGetInfoResponse{NodeId: node, AccessibleTopology: segment(node)}, nil
 }
 
@@ -29,17 +29,17 @@ func (n *Node) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequ
 	}}}, nil
 }
 
-// NodeStageVolume mounts a volume at the staging path, or a device in it. If the volume is
-// elsewhere, it is rebuilt here first.
+// NodeStageVolume mounts a volume at the staging path, or a device in it. If the data is
+// elsewhere, it is copied first.
 func (n *Node) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
 	path := r.GetStagingTargetPath()
 	if err := required(r.GetVolumeId(), "staging target path", path); err != nil {
 		return nil, err
 	}
-	if err := supported(n.Volumes, r.GetVolumeCapability()); err != nil {
+	if err := supported(r.GetVolumeCapability()); err != nil {
 		return nil, err
 	}
-	if err := n.Volumes.Acquire(ctx, r.GetVolumeId(), path, r.GetVolumeCapability().GetMount().GetMountFlags()...); err != nil {
+	if err := n.Volumes.Stage(ctx, r.GetVolumeId(), path, r.GetVolumeCapability().GetMount().GetMountFlags()...); err != nil {
 		return nil, err
 	}
 	return &csi.NodeStageVolumeResponse{}, nil
@@ -52,7 +52,7 @@ func (n *Node) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRe
 	if err := required(r.GetVolumeId(), "staging target path", path); err != nil {
 		return nil, err
 	}
-	if err := n.Volumes.Release(ctx, r.GetVolumeId(), path); err != nil {
+	if err := n.Volumes.Unstage(ctx, r.GetVolumeId(), path); err != nil {
 		return nil, err
 	}
 	return &csi.NodeUnstageVolumeResponse{}, nil
@@ -64,11 +64,11 @@ func (n *Node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRe
 	if err := required(r.GetVolumeId(), "target path", path); err != nil {
 		return nil, err
 	}
-	if err := supported(n.Volumes, r.GetVolumeCapability()); err != nil {
+	if err := supported(r.GetVolumeCapability()); err != nil {
 		return nil, err
 	}
 	v, err := n.Volumes.Get(r.GetVolumeId())
-	if status.Code(err) == codes.NotFound { // Not final: the books may be older than what a call has mounted.
+	if status.Code(err) == codes.NotFound { // Not final: an earlier call may have mounted it.
 		err = status.Error(codes.Unavailable, err.Error())
 	}
 	if err == nil {
@@ -77,7 +77,7 @@ func (n *Node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRe
 	if err != nil {
 		return nil, err
 	}
-	if err := n.Volumes.Publish(ctx, v.ID, r.GetStagingTargetPath(), path, r.GetReadonly()); err != nil {
+	if err := n.Volumes.Publish(ctx, v.Handle, r.GetStagingTargetPath(), path, r.GetReadonly()); err != nil {
 		return nil, err
 	}
 	return &csi.NodePublishVolumeResponse{}, nil

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"capacityv2.internal/test-e2e/driver/pool"
+	"capacityv2.internal/test-e2e/driver/store"
 	"capacityv2.internal/test-e2e/driver/volume"
 )
 
@@ -20,7 +20,7 @@ const (
 	TopologyKey = "topology." + Driver + "/node"
 
 	// poolsParameter has the names of the pools that a class uses, separated by commas.
-	poolsParameter = "pools"
+	poolsParameter = volume.PoolsKey
 
 	// minimumBytes is enough for the smallest ext4 file system that is worth it.
 	minimumBytes = 1 << 20
@@ -42,8 +42,8 @@ func parse(parameters map[string]string) (pools []string, err error) {
 }
 
 // supported returns an error for capabilities that no volume has: use by several nodes,
-// both a file system and a device, file systems other than ext4, and perhaps devices.
-func supported(m *volume.Manager, capabilities ...*csi.VolumeCapability) error {
+// both a file system and a device, and file systems other than ext4.
+func supported(capabilities ...*csi.VolumeCapability) error {
 	if len(capabilities) == 0 {
 		return status.Error(codes.InvalidArgument, "volume capabilities are missing")
 	}
@@ -51,8 +51,6 @@ func supported(m *volume.Manager, capabilities ...*csi.VolumeCapability) error {
 		switch {
 		case c.GetBlock() == nil && c.GetMount() == nil:
 			return status.Error(codes.InvalidArgument, "volume capability is missing")
-		case c.GetBlock() != nil && !m.Backing.HasBlock():
-			return status.Error(codes.InvalidArgument, "raw block volumes need --backing=images")
 		case (c.GetBlock() != nil) != (capabilities[0].GetBlock() != nil):
 			return status.Error(codes.InvalidArgument, "a volume has either a file system or none")
 		case c.GetMount().GetFsType() != "" && c.GetMount().GetFsType() != "ext4":
@@ -68,15 +66,15 @@ func supported(m *volume.Manager, capabilities ...*csi.VolumeCapability) error {
 }
 
 // sameKind returns an error if a volume was not made for a capability.
-func sameKind(v pool.Volume, c *csi.VolumeCapability) error {
+func sameKind(v store.Copy, c *csi.VolumeCapability) error {
 	if v.Block != (c.GetBlock() != nil) {
-		return status.Errorf(codes.InvalidArgument, "volume %s was made with volume mode Block: %t", v.ID, v.Block)
+		return status.Errorf(codes.InvalidArgument, "volume %s was made with volume mode Block: %t", v.Handle, v.Block)
 	}
 	return nil
 }
 
 // request returns the volume that a CreateVolume call wants.
-func request(r *csi.CreateVolumeRequest) (v pool.Volume, err error) {
+func request(r *csi.CreateVolumeRequest) (v store.Copy, err error) {
 	if r.GetName() == "" {
 		return v, status.Error(codes.InvalidArgument, "name is missing")
 	}
@@ -84,8 +82,8 @@ func request(r *csi.CreateVolumeRequest) (v pool.Volume, err error) {
 		return v, status.Error(codes.InvalidArgument, "volumes are empty at first; a source is not supported")
 	}
 	required, limit := r.GetCapacityRange().GetRequiredBytes(), r.GetCapacityRange().GetLimitBytes()
-	v = pool.Volume{Name: r.GetName(), CapacityBytes: max(required, minimumBytes), Block: r.GetVolumeCapabilities()[0].GetBlock() != nil}
-	if required < 0 || limit < 0 || limit > 0 && v.CapacityBytes > limit {
+	v = store.Copy{Bytes: max(required, minimumBytes), Block: r.GetVolumeCapabilities()[0].GetBlock() != nil}
+	if required < 0 || limit < 0 || limit > 0 && v.Bytes > limit {
 		return v, status.Errorf(codes.OutOfRange, "no volume has at least %d and at most %d bytes; the smallest has %d", required, limit, minimumBytes)
 	}
 	v.Pools, err = parse(r.GetParameters())

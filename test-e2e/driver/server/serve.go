@@ -13,9 +13,9 @@ import (
 )
 
 // NewGRPC returns a server that logs calls that fail, without their secrets.
-func NewGRPC(ctx context.Context, interceptors ...grpc.UnaryServerInterceptor) *grpc.Server {
+func NewGRPC(ctx context.Context) *grpc.Server {
 	logger := klog.FromContext(ctx)
-	return grpc.NewServer(grpc.ChainUnaryInterceptor(interceptors...), grpc.ChainUnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	return grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		response, err := handle(klog.NewContext(ctx, logger.WithValues("method", info.FullMethod)), request)
 		if err != nil {
 			logger.Error(err, "Call failed", "method", info.FullMethod, "request", protosanitizer.StripSecrets(request))

@@ -3,70 +3,91 @@ package volume
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
-	"capacityv2.internal/test-e2e/driver/pool"
+	"capacityv2.internal/test-e2e/driver/rebuild"
+	"capacityv2.internal/test-e2e/driver/store"
 )
 
-// Create creates a volume with the name, size, kind and allowed pools that are wanted, or
-// returns the one with the name, if it has at most limit bytes (0: any). Errors: ResourceExhausted if
-// there is no room on this node, AlreadyExists if a volume with the name does not fit the
-// request, Aborted if it is being deleted or moved, or is elsewhere, Unavailable if the books cannot be
-// reached. Only a volume of which nobody has been told is removed again.
-func (m *Manager) Create(ctx context.Context, wanted pool.Volume, limit int64) (pool.Volume, error) {
-	id := pool.ID(wanted.Name, m.Store.Node)
-	m.calls.LockKey(id)
-	defer func() { _ = m.calls.UnlockKey(id) }()
-
-	wanted.ID, wanted.State = id, pool.Creating
-	own, err := m.own(id)
-	if err == nil && (own == nil || own.State != pool.Ready || own.FencedFor != "") {
-		err = m.ask(ctx, Make, wanted) // It may be elsewhere. The API server knows, and no node has to answer.
+// Create creates a volume with the size, kind and allowed pools that are wanted, or returns the one with the name, if it has
+// at most limit bytes (0: any).
+func (n *Node) Create(ctx context.Context, name string, wanted store.Copy, limit int64) (store.Copy, error) {
+	wanted.Handle, wanted.ID, wanted.State = HandleOf(name, n.Name), rebuild.FirstCopy, store.Creating
+	s, done, err := n.begin(wanted.Handle)
+	if err != nil {
+		return wanted, err
 	}
+	defer done()
+	k, err := n.look(ctx, s, wanted.Handle)
+	exists := err == nil
+	if err != nil && !apierrors.IsNotFound(err) {
+		return wanted, withCode(err)
+	}
+	own := slices.IndexFunc(k.copies, func(c store.Copy) bool { return c.ID == wanted.ID && c.State != store.Old })
 	switch {
-	case err != nil:
-		return pool.Volume{}, err
-	case own != nil && (isHalf(*own) || own.FencedFor == pool.Deletion):
-		return pool.Volume{}, status.Errorf(codes.Aborted, "volume %s is being deleted or moved", id)
-	case own != nil && (own.CapacityBytes < wanted.CapacityBytes || limit > 0 && own.CapacityBytes > limit || own.Block != wanted.Block || !slices.Equal(own.Pools, wanted.Pools)):
-		return pool.Volume{}, status.Errorf(codes.AlreadyExists, "volume %s exists, with %d bytes in pool %s, which does not fit the request", id, own.CapacityBytes, own.Pool)
-	case own != nil && own.State == pool.Ready:
-		return *own, nil
+	case own < 0 && exists, own >= 0 && exists && k.Copy != wanted.ID:
+		return wanted, status.Errorf(codes.Aborted, "volume %s exists, and is elsewhere", wanted.Handle)
+	case own < 0:
+		wanted, err = s.Reserve(ctx, wanted)
+	default:
+		c := k.copies[own]
+		if c.Bytes < wanted.Bytes || limit > 0 && c.Bytes > limit || c.Block != wanted.Block || !slices.Equal(c.Pools, wanted.Pools) {
+			return c, status.Errorf(codes.AlreadyExists, "volume %s exists, with %d bytes in pool %s, which does not fit the request", c.Handle, c.Bytes, c.Pool)
+		}
+		if wanted = c; c.State == store.Ready {
+			return c, nil
+		}
 	}
-	v, err := m.Store.Reserve(wanted)
 	if err != nil {
-		return v, internal(err)
+		return wanted, withCode(err)
 	}
-	ready, err := m.makeData(v)
-	if err != nil {
-		err = errors.Join(err, m.Store.Discard(v)) // Whoever asked may not ask again.
-	}
+	err = s.Do(ctx, wanted, func(path string) error { return n.makeImage(path, wanted) })
 	if err == nil {
-		klog.FromContext(ctx).Info("Created volume", "volume", id, "name", v.Name, "pool", v.Pool, "bytes", v.CapacityBytes)
+		wanted.State = store.Ready
+		err = s.Put(wanted)
 	}
-	return ready, internal(err)
+	if err != nil { // Whoever asked may not ask again.
+		return wanted, withCode(errors.Join(err, s.Remove(context.WithoutCancel(ctx), wanted)))
+	}
+	klog.FromContext(ctx).Info("Created volume", "volume", wanted.Handle, "pool", wanted.Pool, "bytes", wanted.Bytes)
+	return wanted, nil
 }
 
-func (m *Manager) makeData(v pool.Volume) (pool.Volume, error) {
-	m.Store.Step("make data")
-	if err := m.Store.Mounted(v); err != nil {
-		return v, err
+// Delete deletes a volume. It can be repeated. It fails on a node that does not own the volume: external-provisioner with
+// --node-deployment asks every node to delete a volume without a node affinity, and takes the first OK for its end.
+func (n *Node) Delete(ctx context.Context, handle string) error {
+	s, done, err := n.begin(handle)
+	if err != nil {
+		return err
 	}
-	if err := m.Backing.Make(v, true); err != nil {
-		return v, err
-	}
-	m.Store.Step("made data")
-	if err := pool.SyncFolder(filepath.Dir(v.Path)); err != nil {
-		return v, err
-	}
-	return m.Store.Update(v.ID, func(v *pool.Volume) error {
-		v.State = pool.Ready
+	defer done()
+	k, err := n.look(ctx, s, handle)
+	isGone := apierrors.IsNotFound(err)
+	switch {
+	case err != nil && !isGone:
+		return withCode(err)
+	case isGone && len(k.copies) == 0:
 		return nil
-	})
+	case isGone && makerOf(handle) != n.Name, !isGone && !slices.Contains(k.Owners(), n.Name):
+		return status.Errorf(codes.FailedPrecondition, "node %s does not own volume %s", n.Name, handle)
+	}
+	if err := n.cancel(ctx, handle); err != nil {
+		return err
+	}
+	for _, c := range k.copies {
+		if isAttached, err := n.isAttached(ctx, s, c); err != nil || isAttached {
+			return withCode(errors.Join(err, status.Errorf(codes.FailedPrecondition, "volume %s is in use", handle)))
+		}
+		if err := s.Remove(ctx, c); err != nil {
+			return withCode(err)
+		}
+	}
+	klog.FromContext(ctx).Info("Deleted volume", "volume", handle)
+	return nil
 }

@@ -1,35 +1,55 @@
 package volume
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"k8s.io/mount-utils"
 
-	"capacityv2.internal/test-e2e/driver/pool"
+	"capacityv2.internal/test-e2e/driver/store"
 )
 
 // device is the file in a staging path on which a block volume is mounted.
 const device = "device"
 
-// staged returns what is mounted when a volume is staged at a path.
-func staged(v pool.Volume, path string) string {
-	if v.Block {
+// target returns what is mounted when a volume is staged at a path.
+func target(c store.Copy, path string) string {
+	if c.Block {
 		return filepath.Join(path, device)
 	}
 	return path
 }
 
-// bind mounts something for a volume at a path, unless that is done.
-func bind(mounter mount.Interface, v pool.Volume, path string, attach func() (source, fsType string, options []string, err error)) error {
-	mounted, err := isMounted(mounter, path)
+// mount makes the data of a copy usable at a staging path.
+func (n *Node) mount(c store.Copy, data, path string, options []string) error {
+	loop, err := n.attach(data)
+	if err != nil {
+		return err
+	}
+	fsType := "ext4"
+	if c.Block {
+		fsType, options = "", []string{"bind"}
+	}
+	if err := n.mountAt(c, loop, target(c, path), fsType, options); err != nil || c.Block {
+		return err
+	}
+	return n.detachLater(c) // when it is unmounted, also if the node is killed
+}
+
+// mountAt mounts something at a path, unless that is done.
+func (n *Node) mountAt(c store.Copy, source, path, fsType string, options []string) error {
+	mounted, err := n.isMounted(path)
 	if err != nil || mounted {
 		return err
 	}
-	if v.Block {
+	if c.Block {
 		if err = os.MkdirAll(filepath.Dir(path), 0o750); err == nil {
 			err = os.WriteFile(path, nil, 0o640)
 		}
@@ -39,78 +59,82 @@ func bind(mounter mount.Interface, v pool.Volume, path string, attach func() (so
 	if err != nil {
 		return err
 	}
-	source, fsType, options, err := attach()
-	if err != nil {
+	n.step("mount")
+	if err := n.Mounter.Mount(source, path, fsType, options); err != nil {
 		return err
 	}
-	return mounter.Mount(source, path, fsType, options)
+	if fsType == "ext4" {
+		return os.Chmod(path, 0o777) // a pod may run as any user
+	}
+	return nil
 }
 
-// mount makes a volume usable at its staging path.
-func (m *Manager) mount(v pool.Volume, path string, options []string) error {
-	err := bind(m.Mounter, v, staged(v, path), func() (string, string, []string, error) {
-		if err := m.Store.Mounted(v); err != nil { // Another disk may have an old copy.
-			return "", "", nil, err
-		}
-		source, fsType, own, err := m.Backing.Attach(v)
-		return source, fsType, append(own, options...), err
-	})
-	if err == nil && !v.Block {
-		_, err = m.Backing.Detach(v) // when it is unmounted, also if the node is killed
-	}
-	return err
-}
-
-// unmount undoes mount, also if only half of it was done, and fails while something else uses the
-// volume. Nothing but the path need be known.
-func (m *Manager) unmount(v pool.Volume, path string) error {
-	if err := m.unmountAt(path); err != nil {
-		return err
-	}
-	if v.Block {
-		if err := os.Remove(staged(v, path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	if v.Path == "" {
-		return nil
-	}
-	inUse, err := m.Backing.Detach(v)
-	for look := 0; err == nil && inUse && look < looks; look++ {
-		time.Sleep(moment / looks)
-		inUse, err = m.Backing.Detach(v)
-	}
-	if err == nil && inUse {
-		// Perhaps it is mounted in another mount namespace, or for a pod.
-		err = errors.New("it is still in use")
-	}
-	return err
-}
-
-// A device may be open for a moment, in a losetup that looks for a free one. What has it open for longer uses it.
-const (
-	moment = time.Second
-	looks  = 20
-)
-
-// unmountAt unmounts what is mounted at a staging path, or in it.
-func (m *Manager) unmountAt(path string) error {
+// unmount unmounts what is mounted at a staging path, or in it.
+func (n *Node) unmount(path string) error {
 	for _, target := range []string{filepath.Join(path, device), path} {
-		mounted, err := isMounted(m.Mounter, target)
+		mounted, err := n.isMounted(target)
 		if err == nil && mounted {
-			err = m.Mounter.Unmount(target)
+			n.step("unmount")
+			err = n.Mounter.Unmount(target)
 		}
 		if err != nil {
 			return err
 		}
 	}
+	if err := os.Remove(filepath.Join(path, device)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	return nil
 }
 
-func isMounted(mounter mount.Interface, path string) (bool, error) {
-	mounted, err := mounter.IsMountPoint(path)
+func (n *Node) isMounted(path string) (bool, error) {
+	mounted, err := n.Mounter.IsMountPoint(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	return mounted, err
+}
+
+// Publish binds a volume that is staged to the path of a pod. Nothing is bound after the call has ended, or while the
+// volume is unstaged.
+func (n *Node) Publish(ctx context.Context, handle, staging, path string, readonly bool) error {
+	_, done, err := n.begin(handle)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if ctx.Err() != nil {
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	c, err := n.Get(handle)
+	if status.Code(err) == codes.NotFound { // Not final: something may be mounted.
+		err = status.Error(codes.Unavailable, err.Error())
+	}
+	if err != nil {
+		return err
+	}
+	source := target(c, staging)
+	isStaged, err := n.isMounted(source)
+	if err == nil && (!isStaged || staging == "") {
+		return status.Errorf(codes.FailedPrecondition, "volume %s is not staged at %q", handle, staging)
+	}
+	if err == nil {
+		err = n.mountAt(c, source, path, "", []string{"bind"})
+	}
+	if err == nil && readonly { // also what was bound by a driver that was killed then
+		err = unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	}
+	if err != nil {
+		return status.Errorf(codes.Internal, "mount volume %s: %v", handle, err)
+	}
+	return nil
+}
+
+// Unpublish unmounts the path of a pod, and removes it.
+func (n *Node) Unpublish(handle, path string) error {
+	n.step("unpublish")
+	if err := mount.CleanupMountPoint(path, n.Mounter, true); err != nil {
+		return status.Errorf(codes.Internal, "unmount volume %s: %v", handle, err)
+	}
+	return nil
 }

@@ -61,11 +61,9 @@ func run(ctx context.Context, o options) error {
 	group, ctx := errgroup.WithContext(ctx)
 	socket := filepath.Join(o.registration, name+"-reg.sock")
 	failed := make(chan string, 1)
-	registration := grpc.NewServer()
-	registerapi.RegisterRegistrationServer(registration, &server.Registration{
-		Driver: name, Endpoint: o.kubelet, Failed: func(reason string) { failed <- reason },
-	})
-	group.Go(func() error { return server.Serve(ctx, registration, socket) })
+	registrar := grpc.NewServer()
+	registerapi.RegisterRegistrationServer(registrar, &registration{driver: name, endpoint: o.kubelet, failed: failed})
+	group.Go(func() error { return server.Serve(ctx, registrar, socket) })
 	if o.http != "" {
 		health := &http.Server{Addr: o.http, Handler: healthz(socket), ReadHeaderTimeout: 10 * time.Second}
 		defer context.AfterFunc(ctx, func() { _ = health.Close() })()
@@ -85,6 +83,32 @@ func run(ctx context.Context, o options) error {
 		}
 	})
 	return group.Wait()
+}
+
+// registration is the service that a kubelet asks about a driver: it watches a folder for sockets of such services.
+type registration struct {
+	registerapi.UnimplementedRegistrationServer
+	driver, endpoint string
+	// failed gets the reason when the kubelet does not take the driver.
+	failed chan<- string
+}
+
+// GetInfo returns what is to be registered.
+func (r *registration) GetInfo(context.Context, *registerapi.InfoRequest) (*registerapi.PluginInfo, error) {
+	return &registerapi.PluginInfo{Type: registerapi.CSIPlugin, Name: r.driver, Endpoint: r.endpoint, SupportedVersions: []string{"1.0.0"}}, nil
+}
+
+// NotifyRegistrationStatus is told how it went.
+func (r *registration) NotifyRegistrationStatus(ctx context.Context, s *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
+	if s.PluginRegistered {
+		klog.FromContext(ctx).Info("Registered with the kubelet", "driver", r.driver)
+	} else {
+		select {
+		case r.failed <- s.Error:
+		default: // It ends already.
+		}
+	}
+	return &registerapi.RegistrationStatusResponse{}, nil
 }
 
 // driverName asks the driver, which may start later than we do.

@@ -2,7 +2,7 @@
 // volumes elsewhere when a node goes away.
 //
 // It runs on each node (--mode=node), beside external-provisioner with
-// --node-deployment, and once in the cluster (--mode=controller).
+// --node-deployment and node-driver-registrar, and once in the cluster (--mode=controller).
 package main
 
 import (
@@ -11,46 +11,59 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	"k8s.io/mount-utils"
+	"k8s.io/utils/exec"
 
-	"capacityv2.internal/test-e2e/driver/pool"
+	"capacityv2.internal/test-e2e/driver/rebuild"
+	"capacityv2.internal/test-e2e/driver/server"
+	"capacityv2.internal/test-e2e/driver/store"
+	"capacityv2.internal/test-e2e/driver/volume"
 )
 
 type options struct {
-	mode, node, root, backing string
-	pools                     []pool.Pool
+	mode, socket string
+	node         volume.Node
 }
 
-func parse(arguments []string) (o options, err error) {
+func parse(arguments []string, o *options) error {
 	var pools map[string]string
 	flags := pflag.NewFlagSet("reference-driver", pflag.ContinueOnError)
-	flags.StringVar(&o.mode, "mode", "node", "node (runs on each node) or controller (runs once, and releases volumes of nodes that go away)")
-	flags.StringVar(&o.node, "node", os.Getenv("NODE_NAME"), "node: its name; $NODE_NAME if empty")
-	flags.StringVar(&o.root, "peers-root", "/var/lib/reference-csi", "node: folder that all nodes share, with the books and pools of each")
-	flags.StringToStringVar(&pools, "pools", nil, "node: pools, as NAME=SIZE; the disk of a pool is mounted at PEERS-ROOT/pools/NODE/NAME")
-	flags.StringVar(&o.backing, "backing", "images", "node: what volumes are made of: images, files on loop devices, which hold as much as was asked for, or folders, which nothing keeps from growing")
+	flags.StringVar(&o.mode, "mode", "node", "node (runs on each node) or controller (runs once, and says where volumes are)")
+	flags.StringVar(&o.socket, "csi-address", "/csi/csi.sock", "node: socket of the CSI services")
+	flags.StringVar(&o.node.Name, "node", os.Getenv("NODE_NAME"), "node: its name; $NODE_NAME if empty")
+	flags.StringVar(&o.node.Own, "own", "/var/lib/reference-csi/own", "node: its own folder; the disk of a pool is mounted at pools/NAME in it")
+	flags.StringVar(&o.node.Peers, "nodes", "/var/lib/reference-csi/nodes", "node: the folders of all nodes, by name, which it only reads")
+	flags.DurationVar(&o.node.KeepOld, "keep-old", time.Hour, "node: how long to keep a copy after the volume was served elsewhere")
+	flags.StringToStringVar(&pools, "pools", nil, "node: pools, as NAME=SIZE")
 	if err := flags.Parse(arguments); err != nil || o.mode == "controller" {
-		return o, err
+		return err
 	}
 	switch {
 	case o.mode != "node":
-		return o, fmt.Errorf("--mode=%s; expected node or controller", o.mode)
-	case o.node == "":
-		return o, fmt.Errorf("--node is missing, and $NODE_NAME is empty")
-	case o.backing != "images" && o.backing != "folders":
-		return o, fmt.Errorf("--backing=%s; expected images or folders", o.backing)
+		return fmt.Errorf("--mode=%s; expected node or controller", o.mode)
+	case o.node.Name == "":
+		return fmt.Errorf("--node is missing, and $NODE_NAME is empty")
+	case o.node.KeepOld < 0:
+		return fmt.Errorf("--keep-old=%s; expected no negative duration", o.node.KeepOld)
 	}
-	o.pools, err = pool.Parse(pools)
-	return o, err
+	var err error
+	o.node.Pools, err = store.ParsePools(pools)
+	return err
 }
 
 func main() {
 	logger := klog.Background()
-	options, err := parse(os.Args[1:])
+	o := &options{}
+	err := parse(os.Args[1:], o)
 	if err == pflag.ErrHelp {
 		return
 	}
@@ -60,13 +73,40 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(klog.NewContext(context.Background(), logger), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	group, ctx := errgroup.WithContext(ctx)
-	if err = start(ctx, group, options); err == nil {
-		err = group.Wait()
-	}
+	err = run(ctx, o)
 	klog.Flush()
 	if err != nil {
 		logger.Error(err, "Driver failed")
 		os.Exit(1)
 	}
+}
+
+// run runs what a mode needs until the context ends.
+func run(ctx context.Context, o *options) error {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return err
+	}
+	config.QPS, config.Burst = 50, 100 // A drain changes many volumes at once.
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	api := rebuild.API{Names: rebuild.Names{Driver: server.Driver, TopologyKey: server.TopologyKey}, Client: client}
+	if o.mode == "controller" {
+		return rebuild.NewController(api).Run(ctx)
+	}
+	node := &o.node
+	node.API, node.Mounter, node.Exec = api, mount.New(""), exec.New()
+	if err := node.Start(ctx); err != nil { // Run tries again.
+		klog.FromContext(ctx).Error(err, "Offering nothing")
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	grpcServer := server.NewGRPC(ctx)
+	csi.RegisterIdentityServer(grpcServer, &server.Identity{Driver: server.Driver})
+	csi.RegisterControllerServer(grpcServer, &server.Controller{Volumes: node})
+	csi.RegisterNodeServer(grpcServer, &server.Node{Volumes: node})
+	group.Go(func() error { return server.Serve(ctx, grpcServer, o.socket) })
+	group.Go(func() error { return node.Run(ctx) })
+	return group.Wait()
 }

@@ -14,15 +14,16 @@ func TestParse(t *testing.T) {
 		"--node=n":           "no pools",
 		"--node=n --pools=a": "must be formatted as key=value",
 		"--node=n --pools=a=1Gi,b=2Gi --pools=c=1":  "",
-		"--node=n --pools=a=1Gi --backing=folders":  "",
-		"--node=n --pools=a=1Gi --backing=branches": "expected images or folders",
+		"--node=n --pools=a=1Gi --keep-old=-1s":     "expected no negative duration",
+		"--node=n --pools=a=1Gi --backing=branches": "unknown flag",
 	} {
-		o, err := parse(strings.Fields(arguments))
+		o := &options{}
+		err := parse(strings.Fields(arguments), o)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got error %v; expected %q", arguments, err, want)
 		}
-		if strings.Contains(arguments, "c=1") && len(o.pools) != 3 {
-			t.Errorf("%s: pools %v", arguments, o.pools)
+		if strings.Contains(arguments, "c=1") && len(o.node.Pools) != 3 {
+			t.Errorf("%s: pools %v", arguments, o.node.Pools)
 		}
 	}
 }

@@ -1,0 +1,134 @@
+package rebuild
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
+)
+
+// Names are what a driver calls things.
+type Names struct {
+	// Driver is the name of the CSIDriver.
+	Driver string
+	// TopologyKey is that of its topology. Its values are names of nodes.
+	TopologyKey string
+}
+
+// Annotations, after the name of the driver and a slash.
+const (
+	annInUse        = "in-use"
+	annBegun        = "begun"
+	annCopied       = "copied"
+	annShown        = "shown"
+	annCopy         = "copy"
+	annUnconfirmed  = "unconfirmed"
+	annReleasedFrom = "released-from"
+)
+
+// Mark is what a node has written of itself: NODE/ID.
+type Mark struct{ Node, ID string }
+
+func (m Mark) String() string { return m.Node + "/" + m.ID }
+
+// FirstCopy is the one that CreateVolume has made.
+const FirstCopy = "first"
+
+// Volume is a PersistentVolume as it was read.
+type Volume struct {
+	PV *corev1.PersistentVolume
+	// Affinity has the nodes that the affinity names, sorted. None: it is unset, or IsForeign.
+	Affinity []string
+	// IsForeign tells that there is an affinity that names no node by the topology key.
+	IsForeign bool
+	// Homes is the list of home nodes, which counts while the affinity is unset.
+	Homes []storagehelpers.HomeNode
+	// Copy is the one that counts.
+	Copy                        string
+	InUse, Begun, Copied, Shown Mark
+	// IsUnconfirmed tells that an affinity was set, and that the claim was not read again.
+	IsUnconfirmed bool
+	// ReleasedFrom has the nodes in the last affinity.
+	ReleasedFrom []string
+}
+
+// VolumeOf reads a PersistentVolume.
+func (n Names) VolumeOf(pv *corev1.PersistentVolume) Volume {
+	v := Volume{PV: pv, Copy: FirstCopy}
+	if a := pv.Spec.NodeAffinity; a != nil {
+		if a.Required != nil {
+			for _, term := range a.Required.NodeSelectorTerms {
+				for _, e := range term.MatchExpressions {
+					if e.Key == n.TopologyKey && e.Operator == corev1.NodeSelectorOpIn {
+						v.Affinity = append(v.Affinity, e.Values...)
+					}
+				}
+			}
+		}
+		slices.Sort(v.Affinity)
+		v.Affinity, v.IsForeign = slices.Compact(v.Affinity), len(v.Affinity) == 0
+	} else {
+		v.Homes, _ = storagehelpers.HomeNodesOf(pv)
+	}
+	for key, mark := range map[string]*Mark{annInUse: &v.InUse, annBegun: &v.Begun, annCopied: &v.Copied, annShown: &v.Shown} {
+		mark.Node, mark.ID, _ = strings.Cut(pv.Annotations[n.key(key)], "/")
+	}
+	if value := pv.Annotations[n.key(annCopy)]; value != "" {
+		v.Copy = value
+	}
+	if value := pv.Annotations[n.key(annReleasedFrom)]; value != "" {
+		v.ReleasedFrom = strings.Split(value, ",")
+	}
+	_, v.IsUnconfirmed = pv.Annotations[n.key(annUnconfirmed)]
+	return v
+}
+
+func (n Names) key(name string) string { return n.Driver + "/" + name }
+
+// Owners are the nodes that have the volume by the API server, and delete it: those in the affinity, else in the list.
+func (v Volume) Owners() []string {
+	if v.Affinity != nil {
+		return v.Affinity
+	}
+	return namesOf(v.Homes)
+}
+
+// Node is a Node object that exists.
+type Node struct {
+	UID types.UID
+	// IsUsable tells that it is neither cordoned nor out of service. One that is not ready may still write.
+	IsUsable bool
+	// IsOff tells that it is out of service, which is the promise that nothing on it writes any more.
+	IsOff bool
+}
+
+// Cluster is what else the API server says, when it was asked.
+type Cluster struct {
+	// Selected is the node where the claim was sent last, or nothing.
+	Selected string
+	// IsClaimGone tells that there is no claim of the volume, or another one of its name.
+	IsClaimGone bool
+	// Nodes are those of interest that exist, by name.
+	Nodes map[string]Node
+	// Bound are the nodes of pods that use the claim, and Running those where one runs. Only the controller looks.
+	Bound, Running []string
+}
+
+// present returns the homes that exist, with the UIDs in the list.
+func (c Cluster) present(homes []storagehelpers.HomeNode) (names []string, isUsable bool) {
+	for _, h := range homes {
+		if n, ok := c.Nodes[h.Name]; ok && n.UID == h.UID {
+			names, isUsable = append(names, h.Name), isUsable || n.IsUsable
+		}
+	}
+	return names, isUsable
+}
+
+func namesOf(homes []storagehelpers.HomeNode) (names []string) {
+	for _, h := range homes {
+		names = append(names, h.Name)
+	}
+	return names
+}

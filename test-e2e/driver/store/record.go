@@ -1,0 +1,165 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// State is how far a copy is. All of them take room.
+type State string
+
+const (
+	// Creating is the first copy of a volume of which nobody has been told.
+	Creating State = "creating"
+	// Copying is one whose data is not complete.
+	Copying State = "copying"
+	// Ready is one that is complete.
+	Ready State = "ready"
+	// Old is one that was given up.
+	Old State = "old"
+)
+
+// Copy is the record of a copy.
+type Copy struct {
+	// Handle is that of the volume, and ID the name of the copy. They do not change.
+	Handle string `json:"handle"`
+	ID     string `json:"id"`
+	// From is the name of the copy that it was made from.
+	From  string `json:"from,omitempty"`
+	State State  `json:"state"`
+	// Pool is where it is, and Pools those that are allowed. Empty: all.
+	Pool  string   `json:"pool"`
+	Pools []string `json:"pools,omitempty"`
+	Bytes int64    `json:"bytes"`
+	// Block is whether the volume is a device, without a file system.
+	Block bool `json:"block,omitempty"`
+	// Served is whether it was ever staged.
+	Served bool `json:"served,omitempty"`
+	// RemoveAt is when an old one is removed. Zero: that is not known yet.
+	RemoveAt time.Time `json:"removeAt,omitzero"`
+}
+
+// Key is the name of the data and of the record.
+func (c Copy) Key() string { return hashOf(c.Handle) + "." + c.ID }
+
+// hashOf is for names of files, which are shorter than a handle may be.
+func hashOf(handle string) string {
+	sum := sha256.Sum256([]byte(handle))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Sectors is the size of the data of a volume, in whole sectors.
+func Sectors(bytes int64) int64 {
+	const sector = 512
+	return (bytes + sector - 1) / sector * sector
+}
+
+// replace replaces a file: after a crash, or on a full disk, it has the old or the new content.
+func (s *Store) replace(path string, data []byte) error {
+	temporary := path + ".tmp"
+	name := strings.SplitN(filepath.Base(path), ".", 2)[0]
+	s.step("write " + name)
+	file, err := os.OpenFile(temporary, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	s.step("rename " + name)
+	return errors.Join(os.Rename(temporary, path), SyncFolder(filepath.Dir(path)))
+}
+
+// SyncFolder makes durable which files a folder has.
+func SyncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// decode reads a record, whose name has to be that of its key.
+func decode(data []byte, key string) (c Copy, err error) {
+	if err = json.Unmarshal(data, &c); err == nil && (c.Key() != key || !validName(c.Pool) || c.Bytes < 0) {
+		err = fmt.Errorf("copy %q of %q in pool %q with %d bytes is none of the driver", c.ID, c.Handle, c.Pool, c.Bytes)
+	}
+	return c, err
+}
+
+// Peer is the folder of another node. It may have anything in it: links do not lead out of it, only a regular file of the
+// right size is the data of a volume, and what a record says decides nothing alone.
+type Peer string
+
+// Open opens the data of a copy, which has to have the size of the volume.
+func (p Peer) Open(handle, id string, bytes int64) (*os.File, error) {
+	root, err := os.OpenRoot(string(p))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	pools, err := fs.ReadDir(root.FS(), "pools")
+	if err != nil {
+		return nil, err
+	}
+	for _, pool := range pools {
+		path := filepath.Join("pools", pool.Name(), "volumes", Copy{Handle: handle, ID: id}.Key())
+		file, err := root.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := checkSize(file, bytes); err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+		return file, nil
+	}
+	return nil, fmt.Errorf("%s has no copy %s of volume %s", p, id, handle)
+}
+
+func checkSize(file *os.File, bytes int64) error {
+	info, err := file.Stat()
+	if err == nil && (!info.Mode().IsRegular() || info.Size() != Sectors(bytes)) {
+		err = fmt.Errorf("%s is no file of %d bytes", file.Name(), Sectors(bytes))
+	}
+	return err
+}
+
+// Copy returns the record of a copy, if all of its data is there.
+func (p Peer) Copy(handle, id string, bytes int64) (c Copy, err error) {
+	data, err := p.Open(handle, id, bytes)
+	if err != nil {
+		return c, err
+	}
+	_ = data.Close()
+	root, err := os.OpenRoot(string(p))
+	if err != nil {
+		return c, err
+	}
+	defer root.Close()
+	key := Copy{Handle: handle, ID: id}.Key()
+	file, err := root.OpenFile(filepath.Join("records", key+".json"), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return c, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, 1<<16))
+	if err != nil {
+		return c, err
+	}
+	return decode(text, key)
+}

@@ -1,0 +1,368 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
+	"k8s.io/mount-utils"
+	"k8s.io/utils/exec"
+
+	"capacityv2.internal/test-e2e/driver/apitest"
+	"capacityv2.internal/test-e2e/driver/rebuild"
+	"capacityv2.internal/test-e2e/driver/store"
+)
+
+const (
+	mi     = 1 << 20
+	driver = "reference.example.com"
+	key    = "topology.example.com/node"
+	size   = 4 * mi
+)
+
+var named = rebuild.Names{Driver: driver, TopologyKey: key}
+
+// cluster is the nodes n, m and o on this machine, with real loop devices and mounts, and a fake API server. Each node has
+// a pool of 8Mi. The controller does its work when a test waits for it.
+type cluster struct {
+	*testing.T
+	root   string
+	server *apitest.Server
+	nodes  map[string]*Node
+	// death ends a node, as kill -9 does.
+	death map[string]*death
+	// call is the context of calls.
+	call context.Context
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount and use loop devices")
+	}
+	if _, err := os.Stat("/dev/loop-control"); err != nil {
+		t.Skipf("this machine has no loop devices: %v", err)
+	}
+	c := &cluster{T: t, call: t.Context(), root: t.TempDir(), server: apitest.New(), nodes: map[string]*Node{}, death: map[string]*death{}}
+	for _, name := range []string{"n", "m", "o"} {
+		_, err := c.server.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid1"}}, metav1.CreateOptions{})
+		c.must(err)
+		c.start(name)
+	}
+	t.Cleanup(func() {
+		for name := range c.nodes {
+			c.unmount(name)
+		}
+		for file := range c.loops() {
+			t.Errorf("%s is still attached", file)
+		}
+	})
+	return c
+}
+
+func (c *cluster) must(err error) {
+	c.Helper()
+	if err != nil {
+		c.Fatal(err)
+	}
+}
+
+// death ends the goroutines of a node at a step, and all that go on later: deferred calls change nothing either.
+type death struct {
+	lock  sync.Mutex
+	steps []string
+	at    int
+	dead  bool
+	// kill ends the calls that wait for a goroutine that is dead.
+	kill context.CancelFunc
+}
+
+func (d *death) step(name string) {
+	d.lock.Lock()
+	d.steps = append(d.steps, name)
+	d.dead = d.dead || len(d.steps) == d.at
+	dead := d.dead
+	d.lock.Unlock()
+	if dead {
+		d.kill()
+		runtime.Goexit()
+	}
+}
+
+func (d *death) isDead() bool {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	return d.dead
+}
+
+// start starts the driver of a node, or starts it again after it was killed.
+func (c *cluster) start(name string) *Node {
+	c.Helper()
+	if old := c.nodes[name]; old != nil {
+		old.lock.Lock()
+		jobs, s := maps.Clone(old.copies), old.store
+		old.lock.Unlock()
+		for _, job := range jobs { // A process that was killed has no copies that go on.
+			job.cancel()
+			<-job.ended
+		}
+		if s != nil {
+			c.must(s.Close())
+		}
+	}
+	c.death[name] = &death{kill: func() {}}
+	n := &Node{
+		Name: name, Own: filepath.Join(c.root, name), Peers: c.root, KeepOld: time.Hour,
+		Pools:   []store.Pool{{Name: "p", Size: resource.MustParse("8Mi")}},
+		API:     rebuild.API{Names: named, Client: c.server},
+		Mounter: mount.New(""), Exec: exec.New(), Fault: c.death[name].step,
+	}
+	c.nodes[name] = n
+	if err := n.Start(c.Context()); err != nil {
+		c.Log(err)
+	}
+	return n
+}
+
+// path is where a node stages volumes.
+func (c *cluster) path(node string) string { return filepath.Join(c.root, "stage-"+node) }
+
+func (c *cluster) unmount(node string) {
+	c.Helper()
+	for _, path := range []string{filepath.Join(c.path(node), device), c.path(node)} {
+		if mounted, err := mount.New("").IsMountPoint(path); err == nil && mounted {
+			c.Errorf("%s is still mounted", path)
+			c.must(mount.New("").Unmount(path))
+		}
+	}
+}
+
+// loops are the files of this test that are attached.
+func (c *cluster) loops() map[string]bool {
+	files := map[string]bool{}
+	all, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	for _, f := range all {
+		if path, err := os.ReadFile(f); err == nil && strings.HasPrefix(string(path), c.root+"/") {
+			files[string(path)] = true
+		}
+	}
+	return files
+}
+
+// create makes a volume on a node, its PersistentVolume and its claim, and writes a file.
+func (c *cluster) create(node string) string {
+	c.Helper()
+	made, err := c.nodes[node].Create(c.Context(), "pv", store.Copy{Bytes: size}, 0)
+	c.must(err)
+	c.bind(made.Handle, node)
+	c.write(node, made.Handle, "first")
+	return made.Handle
+}
+
+// bind does what external-provisioner and the scheduler do.
+func (c *cluster) bind(handle, node string) {
+	c.Helper()
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pv", ResourceVersion: "1"},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:               corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(size, resource.BinarySI)},
+			ClaimRef:               &corev1.ObjectReference{Namespace: "default", Name: "claim", UID: "uid"},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: handle}},
+			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+			}}}},
+		},
+	}
+	_, err := c.server.CoreV1().PersistentVolumes().Create(c.Context(), pv, metav1.CreateOptions{})
+	c.must(err)
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", Namespace: "default", UID: "uid"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv"}}
+	_, err = c.server.CoreV1().PersistentVolumeClaims("default").Create(c.Context(), claim, metav1.CreateOptions{})
+	c.must(err)
+	c.send(node)
+}
+
+// send sends the claim to a node, where a pod waits for it.
+func (c *cluster) send(node string) {
+	c.Helper()
+	claims := c.server.CoreV1().PersistentVolumeClaims("default")
+	claim, err := claims.Get(c.Context(), "claim", metav1.GetOptions{})
+	c.must(err)
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, storagehelpers.AnnSelectedNode, node)
+	_, err = claims.Update(c.Context(), claim, metav1.UpdateOptions{})
+	c.must(err)
+}
+
+// cordon changes whether a node can be used: an empty effect, or one of "cordoned", "off" and "gone".
+func (c *cluster) cordon(name, how string) {
+	c.Helper()
+	nodes := c.server.CoreV1().Nodes()
+	if how == "gone" {
+		c.must(nodes.Delete(c.Context(), name, metav1.DeleteOptions{}))
+		return
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid1"}, Spec: corev1.NodeSpec{Unschedulable: how == "cordoned"}}
+	if how == "off" {
+		node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService}}
+	}
+	if how == "new" {
+		node.UID = "uid2"
+		_, err := nodes.Create(c.Context(), node, metav1.CreateOptions{})
+		c.must(err)
+		return
+	}
+	_, err := nodes.Update(c.Context(), node, metav1.UpdateOptions{})
+	c.must(err)
+}
+
+// place does the work of the controller, which sees a pod where the claim was sent.
+func (c *cluster) place() {
+	c.Helper()
+	api := rebuild.API{Names: named, Client: c.server}
+	for {
+		v, err := api.Volume(c.Context(), "pv", "pv@n")
+		c.must(err)
+		state, err := api.Cluster(c.Context(), v)
+		c.must(err)
+		state.Bound = []string{state.Selected}
+		change := named.Next(v, state)
+		if change == nil {
+			return
+		}
+		_, err = api.Patch(c.Context(), v, change)
+		c.must(err)
+	}
+}
+
+// stage repeats the call until it ends otherwise than with Aborted, as a kubelet does.
+func (c *cluster) stage(node, handle string) (err error) {
+	c.Helper()
+	for range 400 {
+		if err = c.nodes[node].Stage(c.call, handle, c.path(node)); status.Code(err) != codes.Aborted || c.death[node].isDead() {
+			return err
+		}
+		c.place()
+		time.Sleep(5 * time.Millisecond)
+	}
+	return err
+}
+
+func (c *cluster) unstage(node, handle string) {
+	c.Helper()
+	c.must(c.nodes[node].Unstage(c.call, handle, c.path(node)))
+}
+
+// write stages a volume, writes a file, and unstages it.
+func (c *cluster) write(node, handle, content string) {
+	c.Helper()
+	c.must(c.stage(node, handle))
+	c.must(os.WriteFile(filepath.Join(c.path(node), "file"), []byte(content), 0o600))
+	c.unstage(node, handle)
+}
+
+// read stages a volume, and expects a file.
+func (c *cluster) read(node, handle, want string) {
+	c.Helper()
+	c.must(c.stage(node, handle))
+	content, err := os.ReadFile(filepath.Join(c.path(node), "file"))
+	if err != nil || string(content) != want {
+		c.Errorf("%s reads %q, %v; expected %q", node, content, err, want)
+	}
+	c.unstage(node, handle)
+}
+
+// sweep looks at the volume on all nodes.
+func (c *cluster) sweep(handle string) {
+	c.Helper()
+	for _, n := range c.nodes {
+		if err := n.Sweep(c.Context(), handle); err != nil && status.Code(err) != codes.Unavailable {
+			c.Log(err)
+		}
+	}
+}
+
+// copies returns what a node has of the volume, as in "first ready, x old".
+func (c *cluster) copies(node, handle string) string {
+	var texts []string
+	copies, err := c.nodes[node].store.Copies(handle)
+	if err != nil {
+		return err.Error()
+	}
+	for _, copy := range copies {
+		id := copy.ID
+		if id != rebuild.FirstCopy {
+			id = "copy"
+		}
+		texts = append(texts, fmt.Sprintf("%s %s", id, copy.State))
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, ", ")
+}
+
+func (c *cluster) expectCopies(node, handle, want string) {
+	c.Helper()
+	if got := c.copies(node, handle); got != want {
+		c.Errorf("%s has %q; expected %q", node, got, want)
+	}
+}
+
+// pv returns where the volume is by the API server.
+func (c *cluster) pv() rebuild.Volume {
+	c.Helper()
+	pv, err := c.server.CoreV1().PersistentVolumes().Get(c.Context(), "pv", metav1.GetOptions{})
+	c.must(err)
+	return named.VolumeOf(pv)
+}
+
+func (c *cluster) left(node string) int64 {
+	rooms := c.nodes[node].Rooms(c.Context(), nil)
+	if len(rooms) == 0 {
+		return -1
+	}
+	return rooms[0] / mi
+}
+
+func (c *cluster) expect(err error, code codes.Code, text string) {
+	c.Helper()
+	if status.Code(err) != code || err != nil && !strings.Contains(err.Error(), text) {
+		c.Errorf("got error %v; expected %s with %q", err, code, text)
+	}
+}
+
+// killed runs something on a node, which is killed at a step. It returns the step, or nothing if it did not come to that.
+func (c *cluster) killed(node string, at int, do func()) string {
+	d := c.death[node]
+	d.at = at
+	c.call, d.kill = context.WithCancel(c.Context())
+	defer func() { c.call = c.Context() }()
+	ended := make(chan bool)
+	go func() {
+		defer close(ended)
+		do()
+	}()
+	<-ended
+	if !d.isDead() {
+		return ""
+	}
+	return d.steps[at-1]
+}
+
+// broken mounts nothing.
+type broken struct{ mount.Interface }
+
+func (broken) Mount(string, string, string, []string) error { return errors.New("broken") }

@@ -1,0 +1,91 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"capacityv2.internal/test-e2e/driver/store"
+)
+
+// makeImage makes the data of a new volume: a file as large as the volume, allocated, with ext4 or, as a raw block volume,
+// without a file system. It is formatted when it is made: never later, because then it may have data.
+func (n *Node) makeImage(path string, c store.Copy) error {
+	if err := n.allocate(path, c); err != nil || c.Block {
+		return err
+	}
+	n.step("mke2fs")
+	if _, err := n.run("mke2fs", "-q", "-F", "-t", "ext4", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", path); err != nil {
+		return err
+	}
+	return n.allocate(path, c) // what was zeroed has given back what was allocated
+}
+
+// allocate makes the file, and takes the room that it has not taken.
+func (n *Node) allocate(path string, c store.Copy) error {
+	n.step("allocate")
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	err = unix.Fallocate(int(file.Fd()), 0, 0, store.Sectors(c.Bytes))
+	return errors.Join(err, file.Sync(), file.Close(), store.SyncFolder(filepath.Dir(path)))
+}
+
+// attach attaches a loop device to a file, or finds the one that is attached.
+func (n *Node) attach(path string) (device string, err error) {
+	n.step("losetup")
+	return n.run("losetup", "--find", "--show", "--nooverlap", path)
+}
+
+// detachLater detaches devices from the data of a copy, once nothing has them open.
+func (n *Node) detachLater(c store.Copy) error {
+	devices, err := attached(c)
+	for _, device := range devices {
+		n.step("losetup --detach")
+		_, detachErr := n.run("losetup", "--detach", device)
+		err = errors.Join(err, detachErr)
+	}
+	return err
+}
+
+// attached returns the loop devices of a copy. The kernel tells, also of those that another mount namespace has, and after
+// losetup --detach. Keys are unique, and the rest of the path is not the same after a restart of the driver.
+func attached(c store.Copy) (devices []string, err error) {
+	all, err := os.ReadDir("/sys/block") // without it, nobody could tell
+	if err != nil {
+		return nil, err
+	}
+	for _, device := range all {
+		path, err := os.ReadFile(filepath.Join("/sys/block", device.Name(), "loop/backing_file"))
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENODEV) {
+			continue // not attached, or not any more
+		}
+		if err != nil {
+			return nil, err
+		}
+		name, _, _ := strings.Cut(filepath.Base(strings.TrimSpace(string(path))), " (deleted)")
+		if name == c.Key() {
+			devices = append(devices, "/dev/"+device.Name())
+		}
+	}
+	return devices, nil
+}
+
+func (n *Node) run(program string, arguments ...string) (string, error) {
+	out, err := n.Exec.Command(program, arguments...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w: %s", program, strings.Join(arguments, " "), err, out)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+func (n *Node) step(name string) {
+	if n.Fault != nil {
+		n.Fault(name)
+	}
+}

@@ -1,0 +1,189 @@
+package volume
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/mount-utils"
+	"k8s.io/utils/exec"
+
+	"capacityv2.internal/test-e2e/driver/rebuild"
+	"capacityv2.internal/test-e2e/driver/store"
+)
+
+// Node is the driver on a node. All errors of its methods have a gRPC status.
+type Node struct {
+	// Name is that of the node.
+	Name string
+	// Own is the folder of the node, and Peers the one with those of all nodes, by name.
+	Own, Peers string
+	// Pools are those of the node.
+	Pools []store.Pool
+	// KeepOld is how long a copy is kept that was given up, after the new one was served.
+	KeepOld time.Duration
+	// API is the API server.
+	API     rebuild.API
+	Mounter mount.Interface
+	// Exec runs losetup of util-linux, and mke2fs.
+	Exec exec.Interface
+	// Fault, if not nil, is called before each change. Tests use it to end the driver there, as kill -9 does.
+	Fault func(step string)
+
+	lock  sync.Mutex
+	store *store.Store
+	// busy are the volumes for which a call goes on, and copies those that are being copied, by handle.
+	busy   sync.Map
+	copies map[string]*copying
+	// ended are the volumes that were deleted with their claims, as they were last, by name.
+	ended sync.Map
+	// slots has a place for each copy that may go on.
+	slots chan struct{}
+}
+
+// parallelCopies is how many copies go on at the same time.
+const parallelCopies = 2
+
+// Start opens the folder of the node. If that fails, all methods do, and it can be called again.
+func (n *Node) Start(ctx context.Context) error {
+	n.lock.Lock()
+	defer n.lock.Unlock()
+	if n.copies == nil {
+		n.copies, n.slots = map[string]*copying{}, make(chan struct{}, parallelCopies)
+	}
+	if n.store != nil {
+		return nil
+	}
+	s, err := store.Open(n.Own, n.Name, n.Pools, func() error { return n.hasNoVolumes(ctx) }, n.Fault)
+	n.store = s
+	return err
+}
+
+// hasNoVolumes returns an error if the API server knows of volumes that this node has, or has had.
+func (n *Node) hasNoVolumes(ctx context.Context) error {
+	volumes, err := n.API.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, pv := range volumes.Items {
+		if !n.API.IsOurs(&pv) {
+			continue
+		}
+		v := n.API.VolumeOf(&pv)
+		if slices.Contains(append(append(v.Owners(), v.ReleasedFrom...), v.Begun.Node, makerOf(pv.Spec.CSI.VolumeHandle)), n.Name) {
+			return fmt.Errorf("PersistentVolume %s names the node", pv.Name)
+		}
+	}
+	return nil
+}
+
+// HandleOf returns the handle of the volume with a name that a node creates. The PersistentVolume has that name.
+func HandleOf(name, node string) string { return name + "@" + node }
+
+func makerOf(handle string) string { return handle[strings.LastIndexByte(handle, '@')+1:] } // No name of a node has one.
+
+func nameOf(handle string) string { return strings.TrimSuffix(handle, "@"+makerOf(handle)) }
+
+// begin keeps other calls from a volume until done is called.
+func (n *Node) begin(handle string) (s *store.Store, done func(), err error) {
+	if s, err = n.opened(); err != nil {
+		return nil, nil, err
+	}
+	if _, isBusy := n.busy.LoadOrStore(handle, true); isBusy {
+		return nil, nil, status.Errorf(codes.Aborted, "another call for volume %s goes on", handle)
+	}
+	return s, func() { n.busy.Delete(handle) }, nil
+}
+
+// known is what is known of a volume: by the API server, and here.
+type known struct {
+	rebuild.Volume
+	handle string
+	copies []store.Copy
+}
+
+// current returns the copy that counts, if this node has it.
+func (k known) current() (store.Copy, bool) {
+	i := slices.IndexFunc(k.copies, func(c store.Copy) bool { return c.ID == k.Copy && (c.State == store.Ready || c.State == store.Old) })
+	if i < 0 {
+		return store.Copy{}, false
+	}
+	return k.copies[i], true
+}
+
+func (n *Node) look(ctx context.Context, s *store.Store, handle string) (k known, err error) {
+	k.handle = handle
+	if k.copies, err = s.Copies(handle); err != nil {
+		return k, err
+	}
+	k.Volume, err = n.API.Volume(ctx, nameOf(handle), handle)
+	return k, err
+}
+
+// patch writes a change, unless the volume has changed.
+func (n *Node) patch(ctx context.Context, k *known, change *rebuild.Change) (err error) {
+	if change != nil && n.Fault != nil {
+		n.Fault("patch volume")
+	}
+	k.Volume, err = n.API.Patch(ctx, k.Volume, change)
+	return err
+}
+
+// opened returns what is on the disks of the node.
+func (n *Node) opened() (*store.Store, error) {
+	n.lock.Lock()
+	defer n.lock.Unlock()
+	if n.store == nil {
+		return nil, status.Errorf(codes.Unavailable, "the folder of node %s is not mounted", n.Name)
+	}
+	return n.store, nil
+}
+
+// Rooms returns what is free in the pools with the names, or in all.
+func (n *Node) Rooms(ctx context.Context, pools []string) []int64 {
+	s, err := n.opened()
+	if err != nil {
+		return nil
+	}
+	return slices.Collect(maps.Values(s.Rooms(ctx, pools)))
+}
+
+// Get returns a copy that the node has, of which it does not matter whether it counts.
+func (n *Node) Get(handle string) (store.Copy, error) {
+	s, err := n.opened()
+	if err != nil {
+		return store.Copy{}, err
+	}
+	copies, err := s.Copies(handle)
+	if i := slices.IndexFunc(copies, func(c store.Copy) bool { return c.State == store.Ready }); i >= 0 {
+		return copies[i], nil
+	}
+	return store.Copy{}, withCode(cmp.Or(err, status.Errorf(codes.NotFound, "volume %s is not on node %s", handle, n.Name)))
+}
+
+// withCode gives an error a status. What cannot be told now is not final.
+func withCode(err error) error {
+	switch _, ok := status.FromError(err); {
+	case err == nil || ok:
+		return err
+	case errors.Is(err, store.ErrNoRoom), errors.Is(err, unix.ENOSPC):
+		return status.Error(codes.ResourceExhausted, err.Error())
+	case apierrors.IsConflict(err):
+		return status.Error(codes.Aborted, err.Error())
+	case errors.Is(err, store.ErrAway), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:
+		return status.Error(codes.Unavailable, err.Error())
+	}
+	return status.Error(codes.Internal, err.Error())
+}

@@ -1,0 +1,163 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"capacityv2.internal/test-e2e/driver/rebuild"
+	"capacityv2.internal/test-e2e/driver/store"
+)
+
+// Stage mounts a volume at a path, with options. If the data is elsewhere, a copy is begun, and the error is Aborted until it
+// is complete and the affinity names this node. What is staged is not asked about again.
+func (n *Node) Stage(ctx context.Context, handle, path string, options ...string) error {
+	s, done, err := n.begin(handle)
+	if err != nil {
+		return err
+	}
+	defer done()
+	k, err := n.look(ctx, s, handle)
+	if apierrors.IsNotFound(err) {
+		return status.Errorf(codes.NotFound, "there is no PersistentVolume of volume %s", handle)
+	}
+	if err != nil {
+		return withCode(err)
+	}
+	c, has := k.current()
+	if has {
+		staged, err := n.isMounted(target(c, path))
+		if err != nil {
+			return withCode(err)
+		}
+		if staged && k.InUse.Node == n.Name {
+			return nil
+		}
+	}
+	cluster, err := n.API.Cluster(ctx, k.Volume, n.Name)
+	if err != nil {
+		return withCode(err)
+	}
+	switch answer := rebuild.Serve(k.Volume, cluster, n.Name, has); answer {
+	case rebuild.ServeCopy:
+		return n.serve(ctx, s, &k, c, path, options)
+	case rebuild.Rebuild:
+		return withCode(n.rebuild(ctx, s, &k))
+	case rebuild.InUse:
+		return status.Errorf(codes.FailedPrecondition, "volume %s is in use on node %s, which may write to it", handle, k.InUse.Node)
+	case rebuild.Lost:
+		return status.Errorf(codes.Unavailable, "volume %s is on node %s by its affinity, and copy %s is not here", handle, n.Name, k.Copy)
+	default:
+		return status.Errorf(codes.Aborted, "volume %s: %s; it is on %v, and was sent to %q", handle, answer, k.Owners(), cluster.Selected)
+	}
+}
+
+// serve mounts the copy that counts, in the call: nothing is mounted after NodeUnstageVolume.
+func (n *Node) serve(ctx context.Context, s *store.Store, k *known, c store.Copy, path string, options []string) (err error) {
+	if c.State == store.Old {
+		if c, err = s.Move(ctx, c, store.Ready); err != nil {
+			return withCode(err)
+		}
+	}
+	if err := s.Open(ctx, c); err != nil {
+		return withCode(err)
+	}
+	if err := n.patch(ctx, k, n.API.Use(k.Volume, n.Name)); err != nil {
+		return withCode(err)
+	}
+	err = s.Do(ctx, c, func(string) error { return n.mount(c, s.Path(c), path, options) })
+	if err == nil && !c.Served {
+		c.Served = true
+		err = s.Put(c)
+	}
+	if err == nil {
+		return nil
+	}
+	// The kubelet does not unstage what it could not stage. If that cannot be undone now, the error is not final.
+	if undoErr := n.unstage(ctx, s, k, path); undoErr != nil {
+		return status.Errorf(codes.Aborted, "mount volume %s: %v; undo that: %v", k.handle, err, undoErr)
+	}
+	return withCode(fmt.Errorf("mount volume %s: %w", k.handle, err))
+}
+
+// Unstage ends a copy that goes on, unmounts the volume, and takes the flags of this node away. After that, nothing goes on.
+func (n *Node) Unstage(ctx context.Context, handle, path string) error {
+	s, done, err := n.begin(handle)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := n.cancel(ctx, handle); err != nil {
+		return err
+	}
+	k, err := n.look(ctx, s, handle)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return withCode(err)
+	}
+	return withCode(n.unstage(ctx, s, &k, path))
+}
+
+// unstage goes on where an earlier one has ended. The flags go before the copies that they speak of.
+func (n *Node) unstage(ctx context.Context, s *store.Store, k *known, path string) error {
+	for _, c := range k.copies {
+		if err := s.Wait(ctx, c); err != nil { // Nothing is mounted later.
+			return err
+		}
+	}
+	if err := n.unmount(path); err != nil {
+		return err
+	}
+	for _, c := range k.copies {
+		if err := n.detach(ctx, s, c); err != nil {
+			return err
+		}
+	}
+	if k.PV == nil {
+		return nil
+	}
+	if k.IsUnconfirmed && k.Begun.Node == n.Name {
+		return status.Errorf(codes.Aborted, "the node affinity of volume %s is about to be confirmed", k.handle)
+	}
+	if err := n.patch(ctx, k, n.API.Unuse(k.Volume, n.Name)); err != nil {
+		return err
+	}
+	if err := n.patch(ctx, k, n.API.Cancel(k.Volume, n.Name)); err != nil {
+		return err
+	}
+	return n.tidy(ctx, s, k)
+}
+
+// tidy removes copies that never counted, and that nobody wants.
+func (n *Node) tidy(ctx context.Context, s *store.Store, k *known) (err error) {
+	for _, c := range k.copies {
+		isHalf := c.State == store.Copying || c.State == store.Creating || !c.Served && c.ID != rebuild.FirstCopy && c.State == store.Ready
+		if isHalf && c.ID != k.Copy && !rebuild.IsWanted(k.Volume, n.Name, c.ID) {
+			err = errors.Join(err, s.Remove(ctx, c))
+		}
+	}
+	return err
+}
+
+// detach waits until the data of a copy is attached to no device: losetup detaches a device when nothing has it open.
+func (n *Node) detach(ctx context.Context, s *store.Store, c store.Copy) error {
+	const looks, moment = 20, 50 * time.Millisecond
+	if err := n.detachLater(c); err != nil {
+		return err
+	}
+	for look := 0; ; look++ {
+		isAttached, err := n.isAttached(ctx, s, c)
+		if err != nil || !isAttached {
+			return err
+		}
+		if look == looks {
+			return status.Errorf(codes.Aborted, "volume %s is still in use", c.Handle)
+		}
+		time.Sleep(moment)
+	}
+}
