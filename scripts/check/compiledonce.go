@@ -30,8 +30,11 @@ func compiledOnce(ctx context.Context, ws workspace.Workspace, s *run.Step) erro
 	if err != nil {
 		return err
 	}
+	if err := compareBuildIDs(tree, ours); err != nil {
+		return err
+	}
 	s.Sayf("%d packages, the same in both workspaces", len(ours))
-	return compareBuildIDs(tree, ours)
+	return nil
 }
 
 // refuseReplace refuses modules that a go.work replaces: the build cache's key holds the version that is replaced.

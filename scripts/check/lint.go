@@ -22,8 +22,8 @@ import (
 func lintVerb() *cobra.Command {
 	return cli.Verb("lint", "Check the patches, and our own code", `
 The patches have to be what tree.lock says, with the trailers that CONTRIBUTING.md lists.
-Our code has to pass gofmt, go vet, staticcheck, shellcheck and actionlint, the rules of docs/monitoring their tests, and
-so has the tooling. Most of our code compiles against the trees, which it applies first.`, "",
+Our code has to pass gofmt, go vet, staticcheck, shellcheck and actionlint, and the tooling its tests. Most of our code
+compiles against the trees, which it applies first.`, "",
 		func(ctx context.Context, ws workspace.Workspace) error {
 			return ws.Run(ctx, "lint", slices.Concat([]run.Task{
 				patch.Lint(ws), ws.Task("lists of what fails without the change", lintLists), ws.Task("gofmt", gofmt),
@@ -31,7 +31,7 @@ so has the tooling. Most of our code compiles against the trees, which it applie
 			}, patch.Trees(ws, ""), []run.Task{
 				ws.Task("go vet", vet), ws.Task("staticcheck", staticcheck),
 				ws.Task("what is compiled for the tree serves our tests", compiledOnce),
-				ws.Task("tests of the alerts", testAlerts), ws.Task("tests of the tooling", testScripts),
+				ws.Task("tests of the tooling", testScripts),
 			})...)
 		})
 }
@@ -45,19 +45,6 @@ func lintLists(_ context.Context, ws workspace.Workspace, _ *run.Step) error {
 		return err
 	}
 	return failswithout.LintList(ws.Integration())
-}
-
-// testAlerts runs the tests of the rules for Prometheus. Each alert has to fire in one.
-func testAlerts(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
-	if err := toolchain.BuildTools(ctx, ws, s, toolchain.Promtool); err != nil {
-		return err
-	}
-	promtool := run.Cmd{Dir: filepath.Join(ws.Root, "docs", "monitoring"), Log: s.Log, Name: filepath.Join(ws.Bin(), "promtool"), Args: []string{"test", "rules", "rules_test.yaml"}}
-	if err := promtool.Run(ctx); err != nil {
-		return err
-	}
-	promtool.Args = []string{"check", "rules", "rules.yaml"}
-	return promtool.Run(ctx)
 }
 
 // testScripts does not take results from the cache: it does not notice changes of

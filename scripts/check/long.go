@@ -47,7 +47,7 @@ func longTests(ws workspace.Workspace) ([]run.Task, error) {
 			return err
 		}),
 		ws.Task("unit tests of the scheduler's plugin with the race detector", testPluginRace),
-		ws.Task("go vet of scripts/ for macOS", vetMacOS),
+		ws.Task("go vet of scripts/ for macOS", vetMacOS), ws.Task("tests of the alerts", testAlerts),
 		ws.Task("the example does not build without the trees", func(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 			return overrides.ExampleFails(ctx, example(ws), s)
 		}),
@@ -76,6 +76,19 @@ func testPluginRace(ctx context.Context, ws workspace.Workspace, s *run.Step) er
 // for it.
 func vetMacOS(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 	return toolchain.GoEnv(ctx, filepath.Join(ws.Root, "scripts"), []string{"GOWORK=off", "GOOS=darwin", "GOARCH=arm64"}, s.Log, "vet", "./...")
+}
+
+// testAlerts runs the tests of the rules for Prometheus: each alert has to fire in one. All of promtool is compiled for it.
+func testAlerts(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
+	if err := toolchain.BuildTools(ctx, ws, s, toolchain.Promtool); err != nil {
+		return err
+	}
+	promtool := run.Cmd{Dir: filepath.Join(ws.Root, "docs", "monitoring"), Log: s.Log, Name: filepath.Join(ws.Bin(), "promtool"), Args: []string{"test", "rules", "rules_test.yaml"}}
+	if err := promtool.Run(ctx); err != nil {
+		return err
+	}
+	promtool.Args = []string{"check", "rules", "rules.yaml"}
+	return promtool.Run(ctx)
 }
 
 // stress says how to have the same faults again.

@@ -62,8 +62,9 @@ func TestCleanKeepsRebase(t *testing.T) {
 			commands := [][]string{
 				{"init", "--quiet", "--initial-branch=" + base.Branch},
 				{"commit", "--quiet", "--allow-empty", "--message=base"},
+				{"update-ref", base.Ref, "HEAD"},
+				{"commit", "--quiet", "--allow-empty", "--message=patch"},
 				{"update-ref", base.ExportedRef, "HEAD"},
-				{"config", "--local", "capacityv2.rebasing", "0001-x.patch"},
 			}
 			if tc.finished {
 				commands = append(commands, []string{"worktree", "add", "--quiet", "--detach", tree + "-verify"})

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	programStartTimeout = 2 * time.Minute
+	programStartTimeout = 5 * time.Minute
 	programToken        = "program"
 )
 

@@ -1,3 +1,5 @@
+// The program has to be of the minor release that the specs are compiled with, that of ginkgo in
+// _work/kubernetes/go.mod: it passes flags to them, and other releases may not know those.
 module capacityv2.internal/scripts/pins/ginkgo
 
 go 1.26.0
