@@ -89,6 +89,10 @@ func (g *guide) startProvisioner(socket string, more ...string) {
 func (g *guide) callAtOnce(socket string) {
 	g.Helper()
 	errs := make([]error, 3)
+	capabilities := []*csi.VolumeCapability{{
+		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+	}}
 	var calls sync.WaitGroup
 	for i := range errs {
 		connection, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -97,7 +101,7 @@ func (g *guide) callAtOnce(socket string) {
 		client, volume := csi.NewControllerClient(connection), fmt.Sprintf("empty-%d", i)
 		calls.Go(func() {
 			for range 200 {
-				_, err1 := client.CreateVolume(g, &csi.CreateVolumeRequest{Name: volume})
+				_, err1 := client.CreateVolume(g, &csi.CreateVolumeRequest{Name: volume, VolumeCapabilities: capabilities})
 				_, err2 := client.GetCapacity(g, &csi.GetCapacityRequest{})
 				_, err3 := client.DeleteVolume(g, &csi.DeleteVolumeRequest{VolumeId: volume})
 				if errs[i] = errors.Join(err1, err2, err3); errs[i] != nil {

@@ -134,7 +134,7 @@ func TestAway(t *testing.T) {
 	if err := s.Remove(t.Context(), c); !errors.Is(err, ErrAway) {
 		t.Errorf("remove: %v", err)
 	}
-	if err := errors.Join(os.MkdirAll(filepath.Join(disk, "volumes"), 0o700), os.WriteFile(filepath.Join(disk, "id"), []byte("other"), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(disk, "volumes"), 0o700), os.MkdirAll(filepath.Join(disk, "old"), 0o700), os.WriteFile(filepath.Join(disk, "id"), []byte("other"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	expectRooms(t, s, -1, 6)

@@ -434,3 +434,38 @@ func TestAnotherSize(t *testing.T) {
 	c.must(os.Truncate(file, size))
 	c.read("m", v, "first")
 }
+
+// endless is a file that never ends.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+// TestCopyEnds ends a copy with its context, and keeps one that is not wanted any more from being called complete.
+func TestCopyEnds(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	path := filepath.Join(t.TempDir(), "copy")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- copyData(ctx, endless{}, path, 1<<60) }()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v; expected the error of the context", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it goes on")
+	}
+	c := newCluster(t)
+	v := c.create("n")
+	leave(c, v)
+	m := c.nodes["m"]
+	k, err := m.look(t.Context(), m.store, v)
+	c.must(err)
+	c.expect(m.copy(t.Context(), m.store, k, store.Copy{Handle: v, ID: "x", State: store.Ready}), codes.Aborted, "not wanted")
+	if got := c.pv(); got.Copied.Node != "" {
+		t.Errorf("copied: %v", got.Copied)
+	}
+}
