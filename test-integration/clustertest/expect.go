@@ -36,6 +36,9 @@ func VolumeAwaited(nodes string) string {
 	return "node(s) cannot have the volume while another pod waits for it on " + nodes
 }
 
+// RebuildDriver is the reason for a node without the data while the CSIDriver object of the volume's driver does not exist.
+const RebuildDriver = "node(s) didn't have the data of a volume, and the CSIDriver object of its driver does not exist"
+
 // RebuildClass is the reason for a node while the class of a volume that has to be rebuilt does not exist.
 const RebuildClass = "node(s) cannot be checked for room while the storage class of a volume that has to be rebuilt does not exist"
 

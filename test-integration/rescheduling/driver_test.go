@@ -56,15 +56,28 @@ func testWithoutIt(t *testing.T, options clustertest.Options) {
 	}
 }
 
-// TestNothingToCheckAnyMore: a pod that waits for room is woken when its driver is deleted.
-func TestNothingToCheckAnyMore(t *testing.T) { clustertest.ForAnyPolicy(t, testNothingToCheckAnyMore) }
+// TestDriverObjectIsAway: while the CSIDriver object of a driver is replaced, a pod whose volume has to be rebuilt goes to no
+// other node, whatever room there is. It is woken when the object is back.
+func TestDriverObjectIsAway(t *testing.T) { clustertest.ForAnyPolicy(t, testDriverObjectIsAway) }
 
-func testNothingToCheckAnyMore(t *testing.T, options clustertest.Options) {
-	c, _, _ := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{99}))
+func testDriverObjectIsAway(t *testing.T, options clustertest.Options) {
+	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{99}))
 	drain(c)
 	c.CreatePod(app)
 	c.ExpectNoRoom(app.Name, 1)
-	c.ExpectNoError(c.Client().StorageV1().CSIDrivers().Delete(c, driverName, metav1.DeleteOptions{}), "delete driver")
+	drivers := c.Client().StorageV1().CSIDrivers()
+	old, err := drivers.Get(c, driverName, metav1.GetOptions{})
+	c.ExpectNoError(err, "get driver")
+	c.ExpectNoError(drivers.Delete(c, driverName, metav1.DeleteOptions{}), "delete driver")
+	driver.Resize("node-2", 0, 1<<30)
+	c.DeletePod(app)
+	c.CreatePod(app)
+	c.ExpectReason(app.Name, 1, clustertest.RebuildDriver)
+	data.expectUntouched(c)
+
+	old.ObjectMeta = metav1.ObjectMeta{Name: driverName}
+	_, err = drivers.Create(c, old, metav1.CreateOptions{})
+	c.ExpectNoError(err, "create driver")
 	c.ExpectNode(app.Name, "node-2")
 }
 
