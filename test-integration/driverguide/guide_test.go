@@ -84,15 +84,17 @@ func (g *guide) startProvisioner(socket string, more ...string) {
 	clustertest.StartProcess(g.TContext.TContext, clustertest.Program(g.TContext.TContext, "COMPONENTS", "csi-provisioner"), g.env(container), args...)
 }
 
+// fileSystem is how the driver's volumes are used.
+var fileSystem = &csi.VolumeCapability{
+	AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+	AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+}
+
 // callAtOnce calls the driver over several connections at the same time, about volumes without
 // a size, which change no number. What the calls share is a data race then, and the driver ends.
 func (g *guide) callAtOnce(socket string) {
 	g.Helper()
 	errs := make([]error, 3)
-	capabilities := []*csi.VolumeCapability{{
-		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
-		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
-	}}
 	var calls sync.WaitGroup
 	for i := range errs {
 		connection, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -101,7 +103,7 @@ func (g *guide) callAtOnce(socket string) {
 		client, volume := csi.NewControllerClient(connection), fmt.Sprintf("empty-%d", i)
 		calls.Go(func() {
 			for range 200 {
-				_, err1 := client.CreateVolume(g, &csi.CreateVolumeRequest{Name: volume, VolumeCapabilities: capabilities})
+				_, err1 := client.CreateVolume(g, &csi.CreateVolumeRequest{Name: volume, VolumeCapabilities: []*csi.VolumeCapability{fileSystem}})
 				_, err2 := client.GetCapacity(g, &csi.GetCapacityRequest{})
 				_, err3 := client.DeleteVolume(g, &csi.DeleteVolumeRequest{VolumeId: volume})
 				if errs[i] = errors.Join(err1, err2, err3); errs[i] != nil {

@@ -84,13 +84,13 @@ func newKubelet(tCtx ktesting.TContext) *kubelet {
 
 func (k *kubelet) create(volume string) {
 	k.Helper()
-	_, err := k.CreateVolume(k, &csi.CreateVolumeRequest{Name: volume, CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 20}})
+	_, err := k.CreateVolume(k, &csi.CreateVolumeRequest{Name: volume, CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 20}, VolumeCapabilities: []*csi.VolumeCapability{fileSystem}})
 	k.ExpectNoError(err, "create the volume")
 }
 
 func (k *kubelet) publish(volume string) {
 	k.Helper()
-	_, err := k.NodePublishVolume(k, &csi.NodePublishVolumeRequest{VolumeId: volume, TargetPath: k.target})
+	_, err := k.NodePublishVolume(k, &csi.NodePublishVolumeRequest{VolumeId: volume, TargetPath: k.target, VolumeCapability: fileSystem})
 	k.ExpectNoError(err, "publish the volume")
 }
 
