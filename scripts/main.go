@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command capacityv2 maintains the KEP-5925 patch series on Kubernetes: it
 // assembles the base tree, applies and exports the patches, checks, builds and
 // packs them, and runs a local cluster. `make help` lists the verbs.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package build has the verb that makes a release, and builds what others run.
 package build
 

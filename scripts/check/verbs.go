@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package check has the verbs that test the series, and what this repository says of it.
 package check
 

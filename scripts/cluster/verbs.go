@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cluster has the verbs for those who use the series: on a local cluster, and what is left of it.
 package cluster
 

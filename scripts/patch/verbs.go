@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package patch has the verbs that make and change the patched trees.
 package patch
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command example is a module outside of the tree that builds against the new
 // API: the part of a CSI driver's deployment that announces what it can do.
 // It prints the objects instead of sending them.

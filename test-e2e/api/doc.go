@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package api tests the new fields and the manifests of the docs as a user sees them:
 // with kubectl, on the cluster that KUBECONFIG names. `make e2e` brings up a cluster and
 // runs it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // demo shows the stories of KEP-5925 on a cluster with the reference driver (make up
 // DRIVER=reference): first with the scheduler and the provisioner as they were released,
 // then with those of the series. A table fills while it runs.

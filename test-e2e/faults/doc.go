@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package faults holds the whole chain to its promises while its parts are killed and paused:
 // pods with new volumes come and go, a drained node's volumes are rebuilt, and there are two
 // schedulers of which one leads. make e2e LONG=1 brings up the cluster for it, and runs

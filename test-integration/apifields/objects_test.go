@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package api tests the API of KEP-5925 from outside: what a client of a real
 // kube-apiserver sees, and what survives in etcd.
 package apifields

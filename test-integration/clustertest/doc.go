@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package clustertest runs a control plane for black-box tests of the scheduler: the scheduler and the controllers that bind
 // claims and create those of generic ephemeral volumes are the real ones, in the test binary. There is no kubelet: a pod has
 // succeeded when it has its node. Drivers come from the package modeldriver.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package drivershapes plays drivers as they are: each shape that was found in code, charts and reports of
 // drivers is a row of shapes_test.go, a few lines of configuration of the model driver. Two control
 // planes run beside each other, the stock one and that of the series with the gate on, and each row

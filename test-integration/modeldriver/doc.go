@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package modeldriver models CSI drivers with pools. What a driver really has is on its disks, and
 // that decides whether there is room for a volume: a decision of the scheduler that the disks do not
 // allow is a volume that was refused, and tests count these. What the driver says of them may be late,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package publishing tests what a real external-provisioner publishes beside a real API server, with drivers whose controller
 // answers for all nodes, and without kubelets.
 //

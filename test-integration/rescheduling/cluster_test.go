@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rescheduling tests from outside what happens to pods with bound volumes
 // whose nodes cannot be used any more, with a driver that can rebuild the volumes
 // elsewhere.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package scheduling tests from outside where the scheduler puts pods with new
 // volumes, with drivers that really have the space that they publish, or not.
 package scheduling

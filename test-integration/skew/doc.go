@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package skew runs the programs of the series beside those without it: real processes of
 // kube-apiserver, kube-scheduler, kube-controller-manager and external-provisioner on one etcd, of
 // each kind in each place, and a CSI driver whose pools it knows. There are no kubelets: a pod runs

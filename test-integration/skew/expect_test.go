@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package skew
 
 // outcome is what comes out of a set of programs. Each field has one of the texts below.

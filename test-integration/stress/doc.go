@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package stress runs pods against drivers whose reports are late, lost or doubled,
 // while pods are deleted, binding fails, and, in a test of its own, the scheduler is
 // killed or cut off, has to list again, or the API server is away. There is not

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package release stamps, builds and packs the patched projects: the same
 // inputs give the same bytes, in every folder and at every time.
 package release

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bench runs the benchmarks of the series, with upstream's code in the same run, and compares them.
 package bench
 

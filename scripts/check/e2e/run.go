@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package e2e runs the specs of the end-to-end test program: which of them, on which target, with which images, and
 // what their reports say.
 package e2e

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package eachpatch shows what each patch claims: with those before it, the tree builds and passes its tests, and without
 // it, the test that it names fails.
 package eachpatch

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package failswithout says what our tests have to do without the change, and runs the integration tests with the gate off
 // and on the stock server.
 package failswithout

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package integration runs our integration tests: which of them when, with which programs, and in what environment.
 package integration
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package overrides shows that another Go module builds against the trees as their documentation says.
 package overrides
 

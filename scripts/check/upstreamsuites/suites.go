@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package upstreamsuites runs integration suites of upstream's with the feature gate off and on, and compares what they do.
 package upstreamsuites
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package local runs a local Kubernetes cluster from the components that were
 // built: what `make up` and `make down` do once the build is there. Upstream's
 // own hack/local-up-cluster.sh, unmodified, starts the components; this package

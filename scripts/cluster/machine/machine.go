@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package machine is what the tooling asks of this machine and changes on it: control
 // groups, networks and processes. What it makes has a name by which it is found again.
 package machine

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package node is a machine of a local cluster: namespaces with folders, an address and a
 // container runtime of its own, and the images that it begins with.
 package node

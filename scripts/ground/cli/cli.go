@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cli makes verbs of functions, for people and for make.
 package cli
 

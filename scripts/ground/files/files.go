@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package files reads lists in YAML, and writes files whose bytes depend on nothing but their content: JSON, the part of a
 // document that a verb writes, tarballs and container images.
 package files

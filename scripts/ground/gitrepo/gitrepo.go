@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package gitrepo runs git on a repository of ours so that the result depends
 // on nothing but the arguments: no user or system configuration, fixed names.
 package gitrepo

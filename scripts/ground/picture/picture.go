@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package picture draws plots as SVG for all readers: with letters without serifs, a background for dark pages, and a
 // title for those who do not see it.
 package picture

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package run is how a verb runs. It tells a person which step, of how many, how long it took, and where its log is; it
 // starts programs, whose output goes to that log; and it refuses bad input.
 package run

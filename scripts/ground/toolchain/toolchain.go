@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package toolchain runs the Go command the same way everywhere, builds pinned tools with it, and checks what the machine
 // has to have.
 package toolchain

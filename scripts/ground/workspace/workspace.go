@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package workspace knows what the repository says of itself, and where things are: the projects,
 // the feature gates, and what the tooling makes in the one git-ignored work folder.
 package workspace

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package base makes the tree of a project that its series applies to: from
 // pinned Go modules, or from the user's git checkout at the tag, verified and
 // committed so that its hashes are the same everywhere.

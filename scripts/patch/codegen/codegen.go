@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package codegen runs upstream's own generators on the committed tree, in a work tree of its own, and tells what they
 // write differently from what is committed.
 package codegen

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package series is the patch series: patch files and their order on disk, and
 // commits on the base in the tree.
 package series

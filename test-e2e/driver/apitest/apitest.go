@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package apitest has a fake API server for tests of the driver, which compares the resourceVersion of a PATCH.
 package apitest
 

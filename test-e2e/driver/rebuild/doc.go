@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rebuild keeps the contract of CSIDriver.spec.volumeRebuilding
 // (docs/reference/rebuilding-contract.md): what a driver whose volumes are on nodes, with one copy of each, reads and
 // writes in the API server. It knows nothing of the storage, and can be copied as it is.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sanitytest runs csi-sanity on drivers.
 package sanitytest
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package server has the gRPC services of a node: identity, controller and node service
 // of CSI, and the registration service of the kubelet.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package store has what is on the disks of one node: the data of copies of volumes, and the records that say what they are.
 //
 //	OWN/owner                     the name of the node

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package volume is the life of a volume on one node: created, staged, copied from another node, given up, deleted. It does
 // what package rebuild decides, with the disks of package store.
 //

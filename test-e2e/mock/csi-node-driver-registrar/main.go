@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // csi-node-driver-registrar stands in for the sidecar of that name in the pods of
 // upstream's mock driver, and has the flags that they use: it asks the driver for its
 // name, registers it with the kubelet, and serves /healthz.

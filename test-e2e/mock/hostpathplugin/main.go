@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // hostpathplugin stands in for the program of csi-driver-host-path in the pods of
 // upstream's mock driver (test/e2e/testing-manifests/storage-csi/mock), and has the flags
 // that they use. With --proxy-endpoint it connects its socket with the mock driver that

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // reference-driver is a CSI driver with several pools on each node, which rebuilds
 // volumes elsewhere when a node goes away.
 //
