@@ -103,7 +103,7 @@ func stress(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 // smoke runs benchmarks once, to see that they still run.
 func smoke(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 	return toolchain.Test(ctx, ws.Tree(), nil, s.Log, s.Out, "-run", "^$", "-benchtime", "1x", "-timeout", "30m",
-		"-bench", "^Benchmark(Capacity(Lookup|Update)|PackVolumes)$|^BenchmarkFindPodVolumesCapacity$/^nodes=100$", plugin)
+		"-bench", "^Benchmark(Capacity(Lookup|Update)|PackVolumes|Begin|Explain)$|^BenchmarkFindPodVolumesCapacity$/^nodes=100$", plugin+"/...")
 }
 
 // fuzz runs each fuzz test of the series. The compiler instruments for them, so all that the package imports is
