@@ -164,7 +164,7 @@ func (r *Run) run(ctx context.Context, part string, ours bool, s *run.Step) erro
 	if ours && r.Target != GateOn {
 		program = append(program, "--short-timeouts")
 	}
-	arguments := append([]string{"--procs=" + fmt.Sprint(r.Procs), "--no-color", "--timeout=3h", r.Program, "--"}, program...)
+	arguments := append([]string{"--procs=" + fmt.Sprint(r.Procs), "--no-color", "--timeout=" + r.timeout(), "--poll-progress-after=3m", r.Program, "--"}, program...)
 	failed := run.Cmd{Name: r.Ginkgo, Args: arguments, Dir: r.Work, Log: s.Log, Env: r.env()}.Run(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -211,6 +211,14 @@ func (r *Run) compare(chosen []string, results []Result) []string {
 		})
 	}
 	return r.Without.Check(suite, r.Target, outcomes)
+}
+
+// timeout is when ginkgo gives up, and says where each spec that goes on is. The quick ones take three minutes.
+func (r *Run) timeout() string {
+	if r.All {
+		return "3h"
+	}
+	return "20m"
 }
 
 // Check refuses what is wrong.
