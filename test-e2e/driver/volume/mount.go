@@ -65,10 +65,15 @@ func (n *Node) mountAt(c store.Copy, source, path, fsType string, options []stri
 	if err := n.Mounter.Mount(source, path, fsType, options); err != nil {
 		return err
 	}
-	if fsType == "ext4" {
-		return os.Chmod(path, 0o777) // a pod may run as any user
+	if fsType != "ext4" {
+		return nil
 	}
-	return nil
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	// A pod may run as any user. The other bits stay: by the one for the group, the kubelet sees that it has set the owner already.
+	return os.Chmod(path, info.Mode()|0o777)
 }
 
 // unmount unmounts what is mounted at a staging path, or in it.
