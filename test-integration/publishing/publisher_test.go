@@ -83,10 +83,11 @@ func (p *publisher) setAll(bytes int64) {
 	}
 }
 
-// sample is what the metrics of the provisioner say at one moment.
+// sample is what the metrics of the provisioner say at one moment. It is not the same moment for both queues: what moves
+// from one to the other may be in both of them, or in none.
 type sample struct {
-	at    time.Duration
-	depth int
+	at           time.Duration
+	queue, polls int
 }
 
 // interval is that in which they are taken. It costs the provisioner more time than anything else if there are
@@ -100,13 +101,14 @@ func (p *publisher) look(ctx context.Context, began time.Time) (sample, error) {
 	if err != nil {
 		return sample{}, err
 	}
-	depth, err := all.sum("workqueue_depth", "name", "csistoragecapacity")
-	// Upstream's has no queue for polls.
-	if polls, err := all.sum("workqueue_depth", "name", "csistoragecapacity_polls"); err == nil {
-		depth += polls
+	queue, err := all.sum("workqueue_depth", "name", "csistoragecapacity")
+	if err != nil {
+		return sample{}, err
 	}
-	s.depth = int(depth)
-	return s, err
+	// Upstream's has no queue for polls.
+	polls, _ := all.sum("workqueue_depth", "name", "csistoragecapacity_polls")
+	s.queue, s.polls = int(queue), int(polls)
+	return s, nil
 }
 
 // seen returns how many versions of objects were seen.
@@ -151,7 +153,7 @@ func (p *publisher) watch(limit time.Duration, bytes int64) phase {
 		select {
 		case s := <-samples:
 			result.samples = append(result.samples, s)
-			if result.shown > 0 && s.at >= result.shown && s.depth == 0 {
+			if result.shown > 0 && s.at >= result.shown && s.queue == 0 && s.polls == 0 {
 				result.empty = s.at
 				return result
 			}
@@ -195,5 +197,3 @@ func (r phase) highest(of func(sample) int) int {
 	}
 	return most
 }
-
-func depth(s sample) int { return s.depth }

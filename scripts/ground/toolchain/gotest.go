@@ -16,8 +16,9 @@ import (
 	"capacityv2.internal/scripts/ground/run"
 )
 
-// resultLine is what a person and a CI look for in the output of go test.
-var resultLine = regexp.MustCompile(`^(ok  \t|FAIL|PASS|panic: |\s*--- (FAIL|SKIP))`)
+// resultLine is what a person and a CI look for in the output of go test: how packages ended, which tests failed or were skipped, and
+// what the tests say of that, but not what the programs that they start have logged.
+var resultLine = regexp.MustCompile(`^(ok  \t|FAIL|PASS|panic: |\s*--- (FAIL|SKIP)|\s+\w+_test\.go:\d+: )`)
 
 // NoVet keeps go test from vetting, for which it reads all that a package imports, once
 // more for each set of tags and for the race detector. Our modules are vetted by make
@@ -25,7 +26,7 @@ var resultLine = regexp.MustCompile(`^(ok  \t|FAIL|PASS|panic: |\s*--- (FAIL|SKI
 const NoVet = "-vet=off"
 
 // Test runs go test in dir, without vet. Everything goes to log; out gets the closing line
-// of each package and the names of failed tests, with -v also those of skipped ones.
+// of each package, the names of failed tests and why they failed, with -v also those of skipped ones.
 func Test(ctx context.Context, dir string, env []string, log, out io.Writer, args ...string) error {
 	return goTest(ctx, dir, env, log, out, Tags, append([]string{NoVet}, args...))
 }
