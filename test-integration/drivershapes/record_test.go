@@ -15,7 +15,7 @@ import (
 
 var resultsFlag = flag.String("shapes.results", "", "file for what comes out, as JSON")
 
-// row is what comes out of a shape, as docs/drivers.md has it.
+// row is what comes out of a shape, as docs/reference/driver-shapes.md has it.
 type row struct {
 	Shape string `json:"shape"`
 	Seen  string `json:"seen"`
@@ -50,7 +50,7 @@ func (r *record) add(s *shape, all map[string]result) {
 			}
 		}
 		file, heading, _ := strings.Cut(s.guide, "#")
-		text += fmt.Sprintf("; %s: [%s](%s#%s)", what, heading, file, strings.ReplaceAll(strings.ToLower(heading), " ", "-"))
+		text += fmt.Sprintf("; %s: [%s](../%s#%s)", what, heading, file, strings.ReplaceAll(strings.ToLower(heading), " ", "-"))
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -88,7 +88,7 @@ func (r *record) write(t *testing.T) {
 }
 
 // docs has the guides, and page is the one with the table.
-const docs, page = "../../docs/", "drivers.md"
+const docs, page = "../../docs/", "reference/driver-shapes.md"
 
 // TestGuides checks that the page has a row for each shape, with what the shape says, and that the sections exist that
 // say why a driver is worse off. It starts nothing.
