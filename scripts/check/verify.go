@@ -28,7 +28,8 @@ func verifyVerb() *cobra.Command {
 	c := cli.Verb("verify", "Check round trip, tree lock, gates and generated code, and the patches that have changed, one by one", `
 With each patch that has changed since the commit before the last one, and without later patches, the tree has to build and to
 pass the tests of the packages that the patch touches. And the patch has to be needed: the test that Proven-By names fails
-without it. Patches of class feature, fix and perf are tried; for the others it says why not.
+without it. Patches of class feature, fix and perf are tried; for the others it says why not. A fix is tried on the base
+alone, too, as it goes upstream.
 
 With --only, it checks only the patches whose file name matches. With --long, it checks all of them.
 What has passed is remembered in _work/verified, and is not tried again.`, "  capacityv2 verify --only 0023", func(ctx context.Context, ws workspace.Workspace) error {

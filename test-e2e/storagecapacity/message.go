@@ -86,7 +86,7 @@ var _ = utils.SIGDescribe("CSIStorageCapacity pools message", framework.WithFeat
 				expectSelected(ctx, f, class.createPod(ctx, claims...), class.nodes[0], claims...)
 				return nil
 			},
-			want: "needs 60Gi, the closest node (NODE) has 100Gi, 70Gi of them promised to other pods"}),
+			want: "needs 60Gi, the closest node (NODE) has 100Gi, 70Gi of them reserved for other pods"}),
 		ginkgo.Entry("a driver that has refused", messageTest{pools: []string{"100Gi"},
 			before: func(ctx context.Context, class *ownClass) *v1.Pod {
 				claims := class.createClaims(ctx, "60Gi")
@@ -98,6 +98,6 @@ var _ = utils.SIGDescribe("CSIStorageCapacity pools message", framework.WithFeat
 				framework.ExpectNoError(err, "take the selected node away")
 				return pod
 			},
-			want: "needs 60Gi, the closest node (NODE) has 100Gi, but its driver could not create it a short time ago"}),
+			want: "needs 60Gi, the closest node (NODE) has 100Gi, but its driver recently failed to provision it"}),
 	)
 })

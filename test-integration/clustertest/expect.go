@@ -35,14 +35,14 @@ func VolumeInUse(nodes string) string {
 
 // VolumeAwaited is the reason for a node while another pod waits for the volume on nodes.
 func VolumeAwaited(nodes string) string {
-	return "node(s) cannot have the volume while another pod waits for it on " + nodes
+	return "node(s) cannot take over a volume that another pod is waiting for on " + nodes
 }
 
 // RebuildDriver is the reason for a node without the data while the CSIDriver object of the volume's driver does not exist.
 const RebuildDriver = "node(s) didn't have the data of a volume, and the CSIDriver object of its driver does not exist"
 
 // RebuildClass is the reason for a node while the class of a volume that has to be rebuilt does not exist.
-const RebuildClass = "node(s) cannot be checked for room while the storage class of a volume that has to be rebuilt does not exist"
+const RebuildClass = "node(s) could not be checked for free storage because the storage class of a volume to rebuild does not exist"
 
 // VolumeAtHome is the reason for a node without a volume that can stay on nodes.
 func VolumeAtHome(nodes string) string {

@@ -55,7 +55,7 @@ type shape struct {
 const slowly = 4 * time.Second
 
 // refused is the reason of a node that has refused a volume of the pod.
-const refused = "node(s) could not take a volume of the pod a short time ago"
+const refused = "node(s) recently failed to provision a volume of the pod"
 
 // full are all loads that ask for more than there is, or nearly.
 var full = []string{"tight", "pairs", "burst", "churn"}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package eachpatch shows what each patch claims: with those before it, the tree builds and passes its tests, and without
-// it, the test that it names fails.
+// it, the test that it names fails. A fix does so on the base alone, too.
 package eachpatch
 
 import (
@@ -91,6 +91,11 @@ func (plan *Plan) add(p workspace.Project, selected Selection) error {
 		plan.Tasks = append(plan.Tasks, run.Task{Name: p.Name + " " + c.Patch.Name, Do: func(ctx context.Context, s *run.Step) error {
 			return plan.prove(ctx, pr, c, p.Name, s)
 		}})
+		if c.standsAlone() {
+			plan.Tasks = append(plan.Tasks, run.Task{Name: p.Name + " " + c.Patch.Name + " alone", Do: func(ctx context.Context, s *run.Step) error {
+				return plan.proveAlone(ctx, pr, c, p.Name, s)
+			}})
+		}
 	}
 	return nil
 }
@@ -131,7 +136,7 @@ func (plan *Plan) judge(_ context.Context, s *run.Step) error {
 	if len(plan.bad) > 0 {
 		return run.Refuse(run.Refusal{
 			Found:    "not proven:\n    " + strings.Join(plan.bad, "\n    "),
-			Expected: "Proven-By names a test that the patch or an earlier one brings, and that fails without the patch",
+			Expected: "Proven-By names a test that the patch or an earlier one brings, and that fails without the patch; a fix brings it itself, and needs no other patch",
 			Run:      "git rebase -i in the tree to amend the commit, then make export",
 		})
 	}

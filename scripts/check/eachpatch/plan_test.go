@@ -4,6 +4,7 @@ package eachpatch
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -56,12 +57,14 @@ func TestProve(t *testing.T) {
 	add := func(subject, class, test string, expected verdict, files map[string]string) {
 		t.Helper()
 		commit(subject, files)
-		patches = append(patches, series.Patch{Name: subject, Subject: subject, Trailers: map[string][]string{"Class": {class}, "Proven-By": {"./a:" + test}}})
+		patches = append(patches, series.Patch{Name: subject, Subject: subject, Trailers: map[string][]string{"Class": {class}, "Proven-By": {"./" + map[bool]string{false: "a", true: "f"}[test == "TestF"] + ":" + test}}})
 		want[subject] = expected
 	}
 	add("changes", "feature", "TestA/sub", failsWithout, map[string]string{"a/a.go": "package a\n\nvar A = 2\n", "a/a_test.go": test("TestA", "A == 2")})
 	add("adds", "perf", "TestB", doesNotCompile, map[string]string{"a/b.go": "package a\n\nvar B = 2\n", "a/b_test.go": test("TestB", "B == 2")})
 	add("is not needed", "fix", "TestB", passesWithout, map[string]string{"a/b.go": "package a\n\nvar B = 1 + 1\n"})
+	add("needs another", "fix", "TestB", failsWithout, map[string]string{"a/b.go": "package a\n\nvar B = 3\n", "a/b_test.go": test("TestB", "B == 3")})
+	add("stands alone", "fix", "TestF", doesNotCompile, map[string]string{"f/f.go": "package f\n\nvar F = 1\n", "f/f_test.go": strings.Replace(test("TestF", "F == 1"), "package a", "package f", 1)})
 	add("comes too early", "feature", "TestD", missing, map[string]string{"a/c.go": "package a\n\nvar D = 1\n"})
 	add("has a test for something", "test", "TestD", "", map[string]string{"a/d_test.go": test("TestD", "D == 1")})
 	add("does not work", "feature", "TestE", failsWith, map[string]string{"a/e.go": "package a\n\nvar E = 1\n", "a/e_test.go": test("TestE", "E == 2")})
@@ -88,12 +91,26 @@ func TestProve(t *testing.T) {
 			}
 			return err
 		}}))
+		if c.standsAlone() {
+			must(reporter.Run(ctx, run.Task{Name: c.Patch.Name + " alone", Do: func(ctx context.Context, s *run.Step) error {
+				for _, wantKnown := range []bool{false, c.Patch.Name == "stands alone"} {
+					got, known, err := prover.alone(ctx, c, s)
+					if want := map[string]verdict{"needs another": doesNotApply, "is not needed": doesNotApply, "stands alone": doesNotCompile}[c.Patch.Name]; known != wantKnown || !known && got != want || known && !got.proven() {
+						t.Errorf("the patch that %s, alone: %q, known: %t, want %q, known: %t", c.Patch.Name, got, known, want, wantKnown)
+					}
+					if err != nil {
+						return err
+					}
+				}
+				return plan.proveAlone(ctx, prover, c, "x", s)
+			}}))
+		}
 		for range map[string]int{"changes": 2, "comes too early": 1}[c.Patch.Name] {
 			must(reporter.Run(ctx, run.Task{Name: c.Patch.Name, Do: func(ctx context.Context, s *run.Step) error { return plan.prove(ctx, prover, c, "x", s) }}))
 		}
 	}
 	proven, err := plan.proven, reporter.Run(ctx, run.Task{Name: "are all of them needed?", Do: plan.judge})
-	if wrong := `x comes too early: a:TestD IS NOT THERE AFTER IT; it comes with "has a test for something" (log: `; proven != 2 || plan.known != 1 || !run.IsRefusal(err) || !strings.Contains(err.Error(), wrong) {
+	if wrong := `x comes too early: a:TestD IS NOT THERE AFTER IT; it comes with "has a test for something" (log: `; proven != 2 || !strings.Contains(fmt.Sprint(err), "x needs another: alone on the base, it DOES NOT APPLY (log: ") || strings.Contains(fmt.Sprint(err), "stands alone") || plan.known != 1 || !run.IsRefusal(err) || !strings.Contains(err.Error(), wrong) {
 		t.Errorf("%d proven, error %v, want one that is remembered, and %q", proven, err, wrong)
 	}
 }

@@ -96,7 +96,12 @@ func (p *prover) prepare(ctx context.Context, s *run.Step) (err error) {
 // prove runs the test of a case with the patch, and without all of it that is not a test, in both runs without later
 // patches.
 func (p *prover) prove(ctx context.Context, c Case, s *run.Step) (verdict, error) {
-	work, prefix := gitrepo.Open(p.dir, s.Log), p.prefixes[c.n]
+	return p.proveAt(ctx, c, p.prefixes[c.n], s)
+}
+
+// proveAt is prove for a patch after which the tree is that of the prefix.
+func (p *prover) proveAt(ctx context.Context, c Case, prefix series.Prefix, s *run.Step) (verdict, error) {
+	work := gitrepo.Open(p.dir, s.Log)
 	if err := work.Git(ctx, "checkout", "--quiet", "--force", "--detach", prefix.Commit); err != nil {
 		return "", err
 	}

@@ -21,7 +21,7 @@ import (
 
 // code is what checks a patch. What another version of it has checked counts for nothing.
 //
-//go:embed prefixes.go prover.go record.go
+//go:embed alone.go prefixes.go prover.go record.go
 var code embed.FS
 
 // record is a folder with an empty file for each check that has passed. The name of a file is a hash of all that it

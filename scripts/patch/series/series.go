@@ -10,7 +10,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -189,10 +188,13 @@ func Paths(patches []Patch) []string {
 // writeFiles writes the patches and their order into dir, as far as their bytes differ. It returns the names of what it
 // wrote.
 func writeFiles(dir string, patches []Patch) (changed []string, err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err = os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	list := fmt.Appendf(nil, "# The order of the patches. Written by make export.\n%s\n", strings.Join(patchNames(patches), "\n"))
+	list, err := listOf(dir, patchNames(patches))
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range append(slices.Clone(patches), Patch{Name: ListName, Bytes: list}) {
 		written, err := files.Update(filepath.Join(dir, p.Name), p.Bytes)
 		if err != nil {
@@ -203,6 +205,43 @@ func writeFiles(dir string, patches []Patch) (changed []string, err error) {
 		}
 	}
 	return changed, nil
+}
+
+const listHeader = "# The order of the patches. Written by make export.\n"
+
+// listOf returns the list of names, with the comments of the list in dir: each stays before the patch that it was
+// before, whatever the number of that, or before the next one that there still is.
+func listOf(dir string, names []string) ([]byte, error) {
+	before, err := os.ReadFile(filepath.Join(dir, ListName))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	subjects := map[string]bool{}
+	for _, name := range names {
+		subjects[subjectOf(name)] = true
+	}
+	comments := map[string]string{}
+	var waiting string
+	for line := range strings.Lines(strings.TrimPrefix(string(before), listHeader)) {
+		switch name := strings.TrimSpace(line); {
+		case strings.HasPrefix(name, "#"):
+			waiting += name + "\n"
+		case subjects[subjectOf(name)]:
+			comments[subjectOf(name)] += waiting
+			waiting = ""
+		}
+	}
+	list := listHeader
+	for _, name := range names {
+		list += comments[subjectOf(name)] + name + "\n"
+	}
+	return []byte(list + waiting), nil
+}
+
+// subjectOf returns the name of a patch file without its number.
+func subjectOf(name string) string {
+	_, subject, _ := strings.Cut(name, "-")
+	return subject
 }
 
 func patchNames(patches []Patch) (names []string) {

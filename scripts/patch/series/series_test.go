@@ -56,6 +56,30 @@ func TestRoundTrip(t *testing.T) {
 	wantRefusal(t, roundTrip(), "differs in "+second)
 }
 
+// TestExportKeepsComments checks that a comment stays with its patch when the numbers change, and that the list says
+// the same to those who read it.
+func TestExportKeepsComments(t *testing.T) {
+	repo, dir := exported(t)
+	names, err := List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func(names ...string) string { return listHeader + strings.Join(names, "\n") + "\n" }
+	write(t, dir, ListName, list("# Group 1", names[0], "# Group 2", "# with two lines", names[1], "# Later"))
+	commit(t, repo, message("b: add another function", "feature"), map[string]string{"pkg/b/c.go": "package b\n"})
+	git(t, repo, "rebase", "--quiet", "--onto", base.Ref, "HEAD~2") // without the first one
+	if _, err := export(t, repo, dir); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, ListName))
+	if want := list("# Group 1", "# Group 2", "# with two lines", "0001-"+subjectOf(names[1]), "0002-b-add-another-function.patch", "# Later"); err != nil || string(got) != want {
+		t.Errorf("%v; the list is\n%s\nwant\n%s", err, got, want)
+	}
+	if got, err := List(dir); err != nil || len(got) != 2 {
+		t.Errorf("%q, want two patches; %v", got, err)
+	}
+}
+
 func TestExportLeavesUnchangedPatchesAlone(t *testing.T) {
 	repo, dir := exported(t)
 	names, err := List(dir)
