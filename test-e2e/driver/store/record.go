@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,14 +21,12 @@ import (
 type State string
 
 const (
-	// Creating is the first copy of a volume of which nobody has been told.
-	Creating State = "creating"
-	// Copying is one whose data is not complete.
-	Copying State = "copying"
-	// Ready is one that is complete.
+	// Half is one whose data is not complete. Nobody has been told of it.
+	Half State = "half"
+	// Copied is one that was made from that of another node, is complete, and was never written to.
+	Copied State = "copied"
+	// Ready is one that may have been written to.
 	Ready State = "ready"
-	// Old is one that was given up.
-	Old State = "old"
 )
 
 // Copy is the record of a copy.
@@ -37,20 +34,19 @@ type Copy struct {
 	// Handle is that of the volume, and ID the name of the copy. They do not change.
 	Handle string `json:"handle"`
 	ID     string `json:"id"`
-	// From is the name of the copy that it was made from.
-	From  string `json:"from,omitempty"`
-	State State  `json:"state"`
+	State  State  `json:"state"`
 	// Pool is where it is, and Pools those that are allowed. Empty: all.
 	Pool  string   `json:"pool"`
 	Pools []string `json:"pools,omitempty"`
 	Bytes int64    `json:"bytes"`
 	// Block is whether the volume is a device, without a file system.
 	Block bool `json:"block,omitempty"`
-	// Served is whether it was ever staged.
-	Served bool `json:"served,omitempty"`
-	// RemoveAt is when an old one is removed. Zero: that is not known yet.
+	// RemoveAt is when one is removed that does not count any more. Zero: that is not known yet.
 	RemoveAt time.Time `json:"removeAt,omitzero"`
 }
+
+// IsDue tells that it is to be removed.
+func (c Copy) IsDue() bool { return !c.RemoveAt.IsZero() && !time.Now().Before(c.RemoveAt) }
 
 // Key is the name of the data and of the record.
 func (c Copy) Key() string { return hashOf(c.Handle) + "." + c.ID }
@@ -93,6 +89,14 @@ func SyncFolder(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
+// remove removes a file that may be gone already.
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return SyncFolder(filepath.Dir(path))
+}
+
 // decode reads a record, whose name has to be that of its key.
 func decode(data []byte, key string) (c Copy, err error) {
 	if err = json.Unmarshal(data, &c); err == nil && (c.Key() != key || !validName(c.Pool) || c.Bytes < 0) {
@@ -101,8 +105,8 @@ func decode(data []byte, key string) (c Copy, err error) {
 	return c, err
 }
 
-// Peer is the folder of another node. It may have anything in it: links do not lead out of it, only a regular file of the
-// right size is the data of a volume, and what a record says decides nothing alone.
+// Peer is the folder of another node. It may have anything in it: links do not lead out of it, and only a regular file of the
+// right size is the data of a volume.
 type Peer string
 
 // Open opens the data of a copy, which has to have the size of the volume.
@@ -117,18 +121,19 @@ func (p Peer) Open(handle, id string, bytes int64) (*os.File, error) {
 		return nil, err
 	}
 	for _, pool := range pools {
-		path := filepath.Join("pools", pool.Name(), "volumes", Copy{Handle: handle, ID: id}.Key())
-		file, err := root.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		// To open a device may do something. So it is looked at before.
+		file, err := root.OpenFile(filepath.Join("pools", pool.Name(), "volumes", Copy{Handle: handle, ID: id}.Key()), unix.O_PATH|unix.O_NOFOLLOW, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
+		defer file.Close()
 		if err := checkSize(file, bytes); err != nil {
-			return nil, errors.Join(err, file.Close())
+			return nil, err
 		}
-		return file, nil
+		return os.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
 	}
 	return nil, fmt.Errorf("%s has no copy %s of volume %s", p, id, handle)
 }
@@ -139,29 +144,4 @@ func checkSize(file *os.File, bytes int64) error {
 		err = fmt.Errorf("%s is no file of %d bytes", file.Name(), Sectors(bytes))
 	}
 	return err
-}
-
-// Copy returns the record of a copy, if all of its data is there.
-func (p Peer) Copy(handle, id string, bytes int64) (c Copy, err error) {
-	data, err := p.Open(handle, id, bytes)
-	if err != nil {
-		return c, err
-	}
-	_ = data.Close()
-	root, err := os.OpenRoot(string(p))
-	if err != nil {
-		return c, err
-	}
-	defer root.Close()
-	key := Copy{Handle: handle, ID: id}.Key()
-	file, err := root.OpenFile(filepath.Join("records", key+".json"), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return c, err
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, 1<<16))
-	if err != nil {
-		return c, err
-	}
-	return decode(text, key)
 }

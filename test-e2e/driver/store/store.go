@@ -136,7 +136,7 @@ func (s *Store) claim(node string, isNew func() error) error {
 		if err = isNew(); err != nil {
 			return fmt.Errorf("%s is not there, perhaps because it is not mounted: %w", marker, err)
 		}
-		err = errors.Join(os.MkdirAll(filepath.Join(s.own, "records"), 0o700), os.MkdirAll(filepath.Join(s.own, "disks"), 0o700), s.replace(marker, []byte(node)))
+		err = errors.Join(os.MkdirAll(s.own, 0o700), s.replace(marker, []byte(node)))
 		owner = []byte(node)
 	}
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *Store) claim(node string, isNew func() error) error {
 	if err := unix.Flock(int(s.owned.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return errors.Join(fmt.Errorf("another driver uses %s: %w", s.own, err), s.owned.Close())
 	}
-	return nil
+	return errors.Join(os.MkdirAll(filepath.Join(s.own, "records"), 0o700), os.MkdirAll(filepath.Join(s.own, "disks"), 0o700))
 }
 
 func (s *Store) step(name string) {
@@ -256,11 +256,7 @@ func (s *Store) Do(ctx context.Context, c Copy, do func(path string) error) erro
 	if d == nil {
 		return fmt.Errorf("%w: there is no pool %s", ErrAway, c.Pool)
 	}
-	folder := "volumes"
-	if c.State == Old {
-		folder = "old"
-	}
-	return d.do(ctx, func() error { return do(d.path(folder, c.Key())) })
+	return d.do(ctx, func() error { return do(s.Path(c)) })
 }
 
 // Wait waits for what was begun with the data of a copy, also if its disk is away.
@@ -271,7 +267,7 @@ func (s *Store) Wait(ctx context.Context, c Copy) error {
 	return nil
 }
 
-// Path is where the data of a copy is that is not old.
+// Path is where the data of a copy is.
 func (s *Store) Path(c Copy) string { return filepath.Join(s.own, "pools", c.Pool, "volumes", c.Key()) }
 
 // Open opens the data of a copy, if all of it is there.
@@ -288,55 +284,22 @@ func (s *Store) Open(ctx context.Context, c Copy) error {
 	})
 }
 
-// Move makes a copy that is ready an old one, or the other way round. After a crash it is an old one, wherever its data is.
-func (s *Store) Move(ctx context.Context, c Copy, to State) (Copy, error) {
-	c.State, c.RemoveAt = to, time.Time{}
-	if to == Old {
-		if err := s.Put(c); err != nil {
-			return c, err
-		}
-	}
-	err := s.Do(ctx, c, func(path string) error {
-		before := s.disks[c.Pool].path(map[State]string{Old: "volumes", Ready: "old"}[to], c.Key())
-		s.step("move data")
-		if err := os.Rename(before, path); err != nil {
-			if _, missing := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || missing != nil {
-				return err
-			}
-		}
-		return errors.Join(SyncFolder(filepath.Dir(path)), SyncFolder(filepath.Dir(before)))
-	})
-	if err == nil && to == Ready {
-		err = s.Put(c)
-	}
-	return c, err
-}
-
 // Remove removes the data of a copy, and then its record. It can be repeated.
 func (s *Store) Remove(ctx context.Context, c Copy) error {
-	err := s.Do(ctx, c, func(string) error {
-		for _, folder := range []string{"volumes", "old"} {
-			path := s.disks[c.Pool].path(folder, c.Key())
-			s.step("remove data")
-			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			if err := SyncFolder(filepath.Dir(path)); err != nil {
-				return err
-			}
-		}
-		return nil
+	err := s.Do(ctx, c, func(path string) error {
+		s.step("remove data")
+		return remove(path)
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		s.step("remove record")
+		err = remove(s.record(c))
 	}
-	s.step("remove record")
-	if err := os.Remove(s.record(c)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return err
 	}
 	s.lock.Lock()
 	delete(s.copies, c.Key())
 	s.lock.Unlock()
 	s.disks[c.Pool].give(c.Key())
-	return SyncFolder(filepath.Dir(s.record(c)))
+	return nil
 }

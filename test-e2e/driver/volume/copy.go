@@ -42,27 +42,20 @@ func (n *Node) rebuild(ctx context.Context, s *store.Store, k *known) error {
 		return err
 	}
 	for _, c := range k.copies {
-		if c.ID != k.Copy && rebuild.IsWanted(k.Volume, n.Name, c.ID) {
+		if rebuild.IsWanted(k.Volume, n.Name, c.ID) {
 			return n.startCopy(ctx, s, *k, c)
 		}
 	}
 	size := k.PV.Spec.Capacity[corev1.ResourceStorage]
 	c := store.Copy{
-		Handle: k.handle, ID: strings.ToLower(rand.Text()), From: k.Copy, State: store.Copying, Bytes: size.Value(),
+		Handle: k.handle, ID: strings.ToLower(rand.Text()), State: store.Half, Bytes: size.Value(),
 		Block: k.PV.Spec.VolumeMode != nil && *k.PV.Spec.VolumeMode == corev1.PersistentVolumeBlock,
 	}
 	if pools := k.PV.Spec.CSI.VolumeAttributes[PoolsKey]; pools != "" {
 		c.Pools = strings.Split(pools, ",")
 	}
-	// Before anything changes for it. The other node may hang.
-	if err := bounded(ctx, func() error {
-		file, err := n.open(k, c)
-		if err != nil {
-			return err
-		}
-		return file.Close()
-	}); err != nil {
-		return fmt.Errorf("%w: %w", store.ErrAway, err)
+	if err := n.see(ctx, k); err != nil { // before anything changes for it
+		return err
 	}
 	c, err := s.Reserve(ctx, c)
 	if err == nil {
@@ -81,15 +74,52 @@ func isRefused(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
 }
 
-// open opens the copy that counts, on the node that is listed.
-func (n *Node) open(k *known, c store.Copy) (*os.File, error) {
-	if len(k.Homes) == 0 {
-		return nil, fmt.Errorf("no node has volume %s by its list", k.handle)
+// open opens the copy that counts, on another node that has the volume.
+func (n *Node) open(ctx context.Context, k *known) (file *os.File, err error) {
+	size := k.PV.Spec.Capacity[corev1.ResourceStorage]
+	err = fmt.Errorf("no node has volume %s by its affinity or list", k.handle)
+	for _, node := range k.Owners() {
+		if file, err = n.openAt(ctx, node, k.handle, k.Copy, size.Value()); err == nil {
+			return file, nil
+		}
 	}
-	return n.peer(k.Homes[0].Name).Open(k.handle, c.From, c.Bytes)
+	return nil, fmt.Errorf("%w: %w", store.ErrAway, err)
 }
 
-func (n *Node) peer(node string) store.Peer { return store.Peer(filepath.Join(n.Peers, node)) }
+// openAt opens a copy on a node, which may hang: then one looks at it, and the others wait until their context ends.
+func (n *Node) openAt(ctx context.Context, node, handle, id string, bytes int64) (*os.File, error) {
+	place, _ := n.looks.LoadOrStore(node, make(chan struct{}, 1))
+	select {
+	case place.(chan struct{}) <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("node %s hangs: %w", node, ctx.Err())
+	}
+	type result struct {
+		file *os.File
+		err  error
+	}
+	ended := make(chan result, 1)
+	go func() {
+		defer func() { <-place.(chan struct{}) }()
+		file, err := store.Peer(filepath.Join(n.Peers, node)).Open(handle, id, bytes)
+		ended <- result{file, err}
+	}()
+	select {
+	case r := <-ended:
+		return r.file, r.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("node %s hangs: %w", node, ctx.Err())
+	}
+}
+
+// see returns an error if the copy that counts cannot be seen now.
+func (n *Node) see(ctx context.Context, k *known) error {
+	file, err := n.open(ctx, k)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
 
 // join returns Aborted if a copy goes on, and the error of one that has ended, once.
 func (n *Node) join(handle string) error {
@@ -150,7 +180,13 @@ func (n *Node) startCopy(ctx context.Context, s *store.Store, k known, c store.C
 		}
 		if job.err != nil && background.Err() == nil { // The pod may go elsewhere, so the room is given back.
 			klog.FromContext(ctx).Error(job.err, "Copy failed", "volume", k.handle, "copy", c.ID)
-			if err := n.giveUp(background, s, k.handle); err != nil { // Sweep looks again
+			if err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+				k, err := n.look(background, s, k.handle)
+				if err == nil && !k.IsUnconfirmed {
+					err = n.giveUp(background, s, &k)
+				}
+				return err
+			}); err != nil { // Sweep looks again
 				klog.FromContext(ctx).Error(err, "Giving a copy up failed, will try again", "volume", k.handle)
 			}
 		}
@@ -158,25 +194,24 @@ func (n *Node) startCopy(ctx context.Context, s *store.Store, k known, c store.C
 	return stillCopied(k.handle)
 }
 
-// giveUp takes begun away, and then gives the room back.
-func (n *Node) giveUp(ctx context.Context, s *store.Store, handle string) error {
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		k, err := n.look(ctx, s, handle)
-		if err == nil && !k.IsUnconfirmed {
-			if err = n.patch(ctx, &k, n.API.Cancel(k.Volume, n.Name)); err == nil {
-				err = n.tidy(ctx, s, &k)
-			}
-		}
-		return err
-	})
+// giveUp takes begun away, and then gives the room back. What cannot be seen now, Sweep looks at again.
+func (n *Node) giveUp(ctx context.Context, s *store.Store, k *known) error {
+	err := n.patch(ctx, k, n.API.Cancel(k.Volume, n.Name))
+	if err == nil {
+		err = n.tidy(ctx, s, k)
+	}
+	if errors.Is(err, store.ErrAway) {
+		return nil
+	}
+	return err
 }
 
 // copy makes the data of a copy, and says that it is complete.
 func (n *Node) copy(ctx context.Context, s *store.Store, k known, c store.Copy) error {
-	if c.State == store.Copying {
-		from, err := n.open(&k, c)
+	if c.State == store.Half {
+		from, err := n.open(ctx, &k)
 		if err != nil {
-			return fmt.Errorf("%w: %w", store.ErrAway, err)
+			return err
 		}
 		defer from.Close()
 		if err := s.Do(ctx, c, func(path string) error { return n.allocate(path, c) }); err != nil {
@@ -189,7 +224,7 @@ func (n *Node) copy(ctx context.Context, s *store.Store, k known, c store.Copy) 
 		if err := s.Open(ctx, c); err != nil { // still the same disk
 			return err
 		}
-		c.State = store.Ready
+		c.State = store.Copied
 		if err := s.Put(c); err != nil {
 			return err
 		}
@@ -234,16 +269,4 @@ func copyData(ctx context.Context, from io.Reader, path string, size int64) erro
 		}
 	}
 	return errors.Join(err, to.Sync(), to.Close())
-}
-
-// bounded does something that may hang, and returns when the context ends.
-func bounded(ctx context.Context, do func() error) error {
-	result := make(chan error, 1)
-	go func() { result <- do() }()
-	select {
-	case err := <-result:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

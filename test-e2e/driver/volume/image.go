@@ -56,26 +56,33 @@ func (n *Node) detachLater(c store.Copy) error {
 }
 
 // attached returns the loop devices of a copy. The kernel tells, also of those that another mount namespace has, and after
-// losetup --detach. Keys are unique, and the rest of the path is not the same after a restart of the driver.
+// losetup --detach.
 func attached(c store.Copy) (devices []string, err error) {
 	all, err := os.ReadDir("/sys/block") // without it, nobody could tell
 	if err != nil {
 		return nil, err
 	}
 	for _, device := range all {
-		path, err := os.ReadFile(filepath.Join("/sys/block", device.Name(), "loop/backing_file"))
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENODEV) {
-			continue // not attached, or not any more
-		}
+		name, err := backingFile(filepath.Join("/sys/block", device.Name()))
 		if err != nil {
 			return nil, err
 		}
-		name, _, _ := strings.Cut(filepath.Base(strings.TrimSpace(string(path))), " (deleted)")
 		if name == c.Key() {
 			devices = append(devices, "/dev/"+device.Name())
 		}
 	}
 	return devices, nil
+}
+
+// backingFile returns the name of the file that is attached to a device, if one is. Names are keys, which are unique; the rest
+// of the path is not the same after a restart of the driver.
+func backingFile(device string) (name string, err error) {
+	path, err := os.ReadFile(filepath.Join(device, "loop/backing_file"))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENODEV) {
+		return "", nil // not attached, or not any more
+	}
+	name, _, _ = strings.Cut(filepath.Base(strings.TrimSpace(string(path))), " (deleted)")
+	return name, err
 }
 
 func (n *Node) run(program string, arguments ...string) (string, error) {

@@ -5,7 +5,7 @@ package volume
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 	"time"
 
@@ -52,7 +52,7 @@ func (n *Node) Run(ctx context.Context) error {
 			}
 			if pv := last.(*corev1.PersistentVolume); n.API.IsOurs(pv) && isEnded(pv) {
 				if s, err := n.opened(); err == nil && s.Has(pv.Spec.CSI.VolumeHandle) {
-					n.ended.Store(pv.Name, n.API.VolumeOf(pv))
+					n.ended.Store(pv.Name, n.API.VolumeOf(pv).Copy)
 				}
 			}
 			n.enqueue(queue, last)
@@ -86,7 +86,7 @@ func (n *Node) Run(ctx context.Context) error {
 			klog.FromContext(ctx).Error(err, "Offering nothing, will try again")
 			return
 		}
-		n.enqueueAll(queue, func(c store.Copy) bool { return !isOpen || c.State != store.Ready && time.Now().After(c.RemoveAt) })
+		n.enqueueAll(queue, func(c store.Copy) bool { return !isOpen || c.State == store.Half || c.IsDue() })
 		isOpen = true
 	}, sweepInterval)
 	return nil
@@ -139,69 +139,57 @@ func (n *Node) sweepNext(ctx context.Context, queue workqueue.TypedRateLimitingI
 // Sweep looks at the copies of a volume: after calls that were lost, after the node has come back, and after the volume has
 // gone elsewhere.
 func (n *Node) Sweep(ctx context.Context, handle string) error {
-	s, done, err := n.begin(handle)
+	s, done, err := n.beginHere(handle)
 	if err != nil {
 		return err
 	}
 	defer done()
 	k, err := n.look(ctx, s, handle)
-	if apierrors.IsNotFound(err) {
-		return n.sweepGone(ctx, s, k)
-	}
-	if err != nil {
+	isGone := apierrors.IsNotFound(err)
+	if err != nil && !isGone {
 		return err
 	}
-	n.lock.Lock()
-	if job := n.copies[handle]; job != nil && !slices.ContainsFunc(k.copies, func(c store.Copy) bool { return rebuild.IsWanted(k.Volume, n.Name, c.ID) }) {
-		job.cancel()
-	}
-	_, isCopying := n.copies[handle]
-	n.lock.Unlock()
-	if !isCopying {
-		if err := n.tidy(ctx, s, &k); err != nil {
+	isWanted := func(c store.Copy) bool { return rebuild.IsWanted(k.Volume, n.Name, c.ID) }
+	if isGone || !slices.ContainsFunc(k.copies, isWanted) {
+		if err := n.cancel(ctx, handle); err != nil {
 			return err
 		}
+	}
+	if isGone {
+		return n.tidyGone(ctx, s, k)
 	}
 	if err := n.releaseUnused(ctx, s, &k); err != nil {
 		return err
 	}
-	for _, c := range k.copies {
-		switch {
-		case c.State == store.Old && (c.ID == k.Copy && slices.Contains(k.Owners(), n.Name)):
-			_, err = s.Move(ctx, c, store.Ready)
-		case c.State == store.Old && isEnded(k.PV):
-			err = s.Remove(ctx, c)
-		case c.State == store.Old:
-			err = n.expire(ctx, s, &k, c)
-		case c.State == store.Ready && c.ID == k.Copy && k.Affinity == nil:
-			err = n.show(ctx, s, &k, c)
-		case c.State == store.Ready && rebuild.IsSuperseded(k.Volume, c.ID):
-			err = n.retire(ctx, s, &k, c)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sweepGone looks at copies without a PersistentVolume. Those that were complete stay, because it may come back from a backup,
-// unless this node has seen that it was deleted with its claim, and was elsewhere.
-func (n *Node) sweepGone(ctx context.Context, s *store.Store, k known) error {
-	if err := n.cancel(ctx, k.handle); err != nil {
+	if err := n.show(ctx, s, &k); err != nil {
 		return err
 	}
-	last, isEnded := n.ended.Load(nameOf(k.handle))
+	return n.tidy(ctx, s, &k)
+}
+
+// tidy removes copies that do not count, and that nobody wants.
+func (n *Node) tidy(ctx context.Context, s *store.Store, k *known) (err error) {
 	for _, c := range k.copies {
-		var err error
 		switch {
-		case c.State == store.Creating, c.State == store.Copying, isEnded && (c.State == store.Old || rebuild.IsSuperseded(last.(rebuild.Volume), c.ID)):
-			err = s.Remove(ctx, c)
-		case c.State == store.Old:
-			err = n.expireAt(ctx, s, c, true)
+		case c.ID == k.Copy, rebuild.IsWanted(k.Volume, n.Name, c.ID):
+		case c.State == store.Half, isEnded(k.PV):
+			err = errors.Join(err, s.Remove(ctx, c))
+		default:
+			err = errors.Join(err, n.retire(ctx, s, k, c))
 		}
-		if err != nil {
-			return err
+	}
+	return err
+}
+
+// tidyGone is for copies without a PersistentVolume. It may come back from a backup, so what is complete stays, unless this
+// node has seen that it was deleted with its claim, and did not count, or that the new one was served.
+func (n *Node) tidyGone(ctx context.Context, s *store.Store, k known) error {
+	copyID, isEnded := n.ended.Load(nameOf(k.handle))
+	for _, c := range k.copies {
+		if c.State == store.Half || c.IsDue() || isEnded && c.ID != copyID {
+			if err := s.Remove(ctx, c); err != nil {
+				return err
+			}
 		}
 	}
 	n.ended.Delete(nameOf(k.handle))
@@ -214,7 +202,11 @@ func (n *Node) releaseUnused(ctx context.Context, s *store.Store, k *known) erro
 		return nil
 	}
 	for _, c := range k.copies {
-		if isAttached, err := n.isAttached(ctx, s, c); err != nil || isAttached {
+		isAttached, err := n.isAttached(ctx, s, c)
+		if err == nil && isAttached && !c.Block { // by a driver that was killed before it has mounted it
+			err = n.detachLater(c)
+		}
+		if err != nil || isAttached {
 			return err
 		}
 	}
@@ -230,8 +222,12 @@ func (n *Node) isAttached(ctx context.Context, s *store.Store, c store.Copy) (bo
 	return len(devices) > 0, err
 }
 
-// show says that this node has the copy that counts, if the list does not.
-func (n *Node) show(ctx context.Context, s *store.Store, k *known, c store.Copy) error {
+// show says that this node has the copy that counts of a released volume, if the list does not.
+func (n *Node) show(ctx context.Context, s *store.Store, k *known) error {
+	c, has := k.current()
+	if !has || k.Affinity != nil {
+		return nil
+	}
 	cluster, err := n.API.Cluster(ctx, k.Volume, n.Name)
 	if err != nil {
 		return err
@@ -247,57 +243,26 @@ func (n *Node) show(ctx context.Context, s *store.Store, k *known, c store.Copy)
 	return n.patch(ctx, k, change)
 }
 
-// retire gives a copy up that is old by the PersistentVolume, when the new one was seen.
+// retire removes a complete copy that does not count any more, KeepOld after the one that counts was served, and only while
+// that one can be seen. What nobody has written to is removed at once then.
 func (n *Node) retire(ctx context.Context, s *store.Store, k *known, c store.Copy) error {
+	if c.State == store.Ready && (c.RemoveAt.IsZero() && k.InUse.ID != k.Copy || time.Now().Before(c.RemoveAt)) {
+		return nil
+	}
 	if isAttached, err := n.isAttached(ctx, s, c); err != nil || isAttached {
 		return cmp.Or(err, status.Errorf(codes.Aborted, "copy %s is still attached", c.ID))
 	}
-	if _, err := n.successor(ctx, s, k); err != nil {
+	if own, isHere := k.current(); isHere {
+		if err := s.Open(ctx, own); err != nil {
+			return err
+		}
+	} else if err := n.see(ctx, k); err != nil {
 		return err
 	}
-	klog.FromContext(ctx).Info("Gave up a copy", "volume", k.handle, "copy", c.ID, "for", k.Copy)
-	_, err := s.Move(ctx, c, store.Old)
-	return err
-}
-
-// successor returns the record of the copy that counts, if all of its data is there.
-func (n *Node) successor(ctx context.Context, s *store.Store, k *known) (c store.Copy, err error) {
-	if own, isHere := k.current(); isHere {
-		return own, s.Open(ctx, own)
-	}
-	size, found := k.PV.Spec.Capacity[corev1.ResourceStorage], store.Copy{}
-	err = bounded(ctx, func() (err error) {
-		for _, node := range k.Affinity {
-			if found, err = n.peer(node).Copy(k.handle, k.Copy, size.Value()); err == nil {
-				return nil
-			}
-		}
-		return fmt.Errorf("copy %s of volume %s is on no node of %v: %w", k.Copy, k.handle, k.Affinity, err)
-	})
-	if err != nil {
-		return c, err // found may still be written
-	}
-	return found, nil
-}
-
-// expire removes an old copy KeepOld after the new one was served.
-func (n *Node) expire(ctx context.Context, s *store.Store, k *known, c store.Copy) error {
-	isServed := k.InUse.Node != "" && k.InUse.ID == k.Copy
-	if c.RemoveAt.IsZero() && !isServed {
-		next, err := n.successor(ctx, s, k)
-		isServed = err == nil && next.Served
-	}
-	return n.expireAt(ctx, s, c, isServed)
-}
-
-func (n *Node) expireAt(ctx context.Context, s *store.Store, c store.Copy, isServed bool) error {
-	switch {
-	case c.RemoveAt.IsZero() && isServed:
+	if c.State == store.Ready && c.RemoveAt.IsZero() {
 		c.RemoveAt = time.Now().Add(n.KeepOld)
 		return s.Put(c)
-	case !c.RemoveAt.IsZero() && time.Now().After(c.RemoveAt):
-		klog.FromContext(ctx).Info("Removing an old copy", "volume", c.Handle, "copy", c.ID)
-		return s.Remove(ctx, c)
 	}
-	return nil
+	klog.FromContext(ctx).Info("Removing a copy that does not count", "volume", c.Handle, "copy", c.ID, "for", k.Copy)
+	return s.Remove(ctx, c)
 }
