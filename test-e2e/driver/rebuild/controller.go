@@ -153,6 +153,7 @@ func (c *Controller) place(ctx context.Context, name string) (isOpen bool, err e
 
 // isSettled tells whether a volume is on a usable node by the caches, so that the API server need not be asked.
 func (c *Controller) isSettled(v Volume) bool {
-	nodes, _ := nodesOf(v.Affinity, c.nodes.Get)
-	return !v.IsUnconfirmed && slices.ContainsFunc(v.Affinity, func(name string) bool { return nodes[name].IsUsable })
+	nodes, _ := nodesOf(append([]string{v.InUse.Node}, v.Affinity...), c.nodes.Get)
+	isUsable := slices.ContainsFunc(v.Affinity, func(name string) bool { return nodes[name].IsUsable })
+	return isUsable && !v.IsUnconfirmed && v.Begun.Node == "" && !nodes[v.InUse.Node].IsOff
 }
