@@ -64,16 +64,7 @@ func (c *Controller) Run(ctx context.Context) error {
 			}
 		},
 	} {
-		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(now any) { changed(nil, now) }, UpdateFunc: changed,
-			DeleteFunc: func(last any) {
-				if gone, ok := last.(cache.DeletedFinalStateUnknown); ok {
-					last = gone.Obj
-				}
-				changed(nil, last)
-			},
-		})
-		if err != nil {
+		if err := OnChange(informer, changed); err != nil {
 			return err
 		}
 	}
@@ -86,6 +77,20 @@ func (c *Controller) Run(ctx context.Context) error {
 		}
 	}, time.Second)
 	return nil
+}
+
+// OnChange calls a function with each object that is made, changed or deleted, and with what it was before it was changed.
+func OnChange(informer cache.SharedIndexInformer, changed func(before, now any)) error {
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(now any) { changed(nil, now) }, UpdateFunc: changed,
+		DeleteFunc: func(last any) {
+			if gone, ok := last.(cache.DeletedFinalStateUnknown); ok {
+				last = gone.Obj
+			}
+			changed(nil, last)
+		},
+	})
+	return err
 }
 
 // changedNode looks at the volumes that have to do with a node.

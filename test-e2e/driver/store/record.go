@@ -99,7 +99,7 @@ func remove(path string) error {
 
 // decode reads a record, whose name has to be that of its key.
 func decode(data []byte, key string) (c Copy, err error) {
-	if err = json.Unmarshal(data, &c); err == nil && (c.Key() != key || !validName(c.Pool) || c.Bytes < 0) {
+	if err = json.Unmarshal(data, &c); err == nil && (c.Key() != key || c.Bytes < 0) {
 		err = fmt.Errorf("copy %q of %q in pool %q with %d bytes is none of the driver", c.ID, c.Handle, c.Pool, c.Bytes)
 	}
 	return c, err

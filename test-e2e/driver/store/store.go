@@ -12,7 +12,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/klog/v2"
 )
 
@@ -41,10 +41,6 @@ type Pool struct {
 	Size resource.Quantity
 }
 
-var names = regexp.MustCompile(`^[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?$`)
-
-func validName(name string) bool { return names.MatchString(name) && !strings.Contains(name, "..") }
-
 // ParsePools returns the pools with names and sizes, sorted by name.
 func ParsePools(sizes map[string]string) (pools []Pool, err error) {
 	if len(sizes) == 0 {
@@ -55,8 +51,8 @@ func ParsePools(sizes map[string]string) (pools []Pool, err error) {
 		if err != nil || size.Sign() <= 0 {
 			return nil, fmt.Errorf("pool %s: size %q; expected one that is positive, such as 100Gi", name, sizes[name])
 		}
-		if !validName(name) {
-			return nil, fmt.Errorf("pool %q: expected a name of letters, digits, and single . - _ between them", name)
+		if wrong := validation.IsConfigMapKey(name); len(wrong) > 0 { // It is one of a folder.
+			return nil, fmt.Errorf("pool %q: expected a name: %s", name, strings.Join(wrong, ", "))
 		}
 		pools = append(pools, Pool{Name: name, Size: size})
 	}

@@ -4,6 +4,7 @@ package volume
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
@@ -28,6 +30,9 @@ import (
 
 // PoolsKey is the attribute of a volume with the names of the pools that are allowed, with commas between them. Empty: all.
 const PoolsKey = "pools"
+
+// patience is how long another node may take to open a file.
+const patience = 10 * time.Second
 
 // copying is a copy that goes on, or has ended: then err is what the next call gets.
 type copying struct {
@@ -86,8 +91,10 @@ func (n *Node) open(ctx context.Context, k *known) (file *os.File, err error) {
 	return nil, fmt.Errorf("%w: %w", store.ErrAway, err)
 }
 
-// openAt opens a copy on a node, which may hang: then one looks at it, and the others wait until their context ends.
+// openAt opens a copy on a node, which may hang: then one looks at it, and nobody waits long.
 func (n *Node) openAt(ctx context.Context, node, handle, id string, bytes int64) (*os.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	place, _ := n.looks.LoadOrStore(node, make(chan struct{}, 1))
 	select {
 	case place.(chan struct{}) <- struct{}{}:
@@ -249,24 +256,12 @@ func copyData(ctx context.Context, from io.Reader, path string, size int64) erro
 		return err
 	}
 	buffer, zeros := make([]byte, 1<<20), make([]byte, 1<<20)
-	offset := int64(0)
-	for err == nil {
-		if err = ctx.Err(); err != nil {
-			break
+	for at := int64(0); at < size && err == nil; at += int64(len(buffer)) {
+		buffer = buffer[:min(int64(len(buffer)), size-at)]
+		if _, err = io.ReadFull(from, buffer); err == nil && !bytes.Equal(buffer, zeros[:len(buffer)]) {
+			_, err = to.WriteAt(buffer, at)
 		}
-		var length int
-		length, err = io.ReadFull(from, buffer)
-		if data := buffer[:length]; !bytes.Equal(data, zeros[:length]) {
-			if _, writeErr := to.WriteAt(data, offset); writeErr != nil {
-				err = writeErr
-			}
-		}
-		offset += int64(length)
-	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		if err = nil; offset != size {
-			err = fmt.Errorf("read %d bytes; expected %d", offset, size)
-		}
+		err = cmp.Or(err, ctx.Err())
 	}
 	return errors.Join(err, to.Sync(), to.Close())
 }

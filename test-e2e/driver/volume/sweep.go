@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
@@ -43,31 +42,21 @@ func (n *Node) Run(ctx context.Context) error {
 	own := informers.NewSharedInformerFactoryWithOptions(n.API.Client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, n.Name).String()
 	})).Core().V1().Nodes().Informer()
-	_, err := volumes.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(now any) { n.enqueue(queue, now) },
-		UpdateFunc: func(_, now any) { n.enqueue(queue, now) },
-		DeleteFunc: func(last any) {
-			if gone, ok := last.(cache.DeletedFinalStateUnknown); ok {
-				last = gone.Obj
+	err := errors.Join(rebuild.OnChange(volumes, func(_, now any) {
+		s, err := n.opened()
+		if pv := now.(*corev1.PersistentVolume); err == nil && n.API.IsOurs(pv) && s.Has(pv.Spec.CSI.VolumeHandle) {
+			if isEnded(pv) {
+				n.ended.Store(pv.Name, n.API.VolumeOf(pv).Copy)
+			} else {
+				n.ended.Delete(pv.Name)
 			}
-			if pv := last.(*corev1.PersistentVolume); n.API.IsOurs(pv) && isEnded(pv) {
-				if s, err := n.opened(); err == nil && s.Has(pv.Spec.CSI.VolumeHandle) {
-					n.ended.Store(pv.Name, n.API.VolumeOf(pv).Copy)
-				}
-			}
-			n.enqueue(queue, last)
-		},
-	})
-	if err != nil {
-		return err
-	}
-	_, err = own.AddEventHandler(cache.ResourceEventHandlerFuncs{ // It may have come back.
-		AddFunc: func(any) { n.enqueueAll(queue, func(store.Copy) bool { return true }) },
-		UpdateFunc: func(before, now any) {
-			isNew := before.(*corev1.Node).UID != now.(*corev1.Node).UID
-			n.enqueueAll(queue, func(store.Copy) bool { return isNew })
-		},
-	})
+			queue.Add(pv.Spec.CSI.VolumeHandle)
+		}
+	}), rebuild.OnChange(own, func(before, now any) {
+		if old, ok := before.(*corev1.Node); !ok || old.UID != now.(*corev1.Node).UID { // It may have come back.
+			n.enqueueAll(queue, func(store.Copy) bool { return true })
+		}
+	}))
 	if err != nil {
 		return err
 	}
@@ -90,14 +79,6 @@ func (n *Node) Run(ctx context.Context) error {
 		isOpen = true
 	}, sweepInterval)
 	return nil
-}
-
-func (n *Node) enqueue(queue workqueue.TypedInterface[string], object any) {
-	if pv := object.(*corev1.PersistentVolume); n.API.IsOurs(pv) {
-		if s, err := n.opened(); err == nil && s.Has(pv.Spec.CSI.VolumeHandle) {
-			queue.Add(pv.Spec.CSI.VolumeHandle)
-		}
-	}
 }
 
 // isEnded tells that the claim is gone, and that the volume is to be deleted with it.
@@ -202,11 +183,12 @@ func (n *Node) releaseUnused(ctx context.Context, s *store.Store, k *known) erro
 		return nil
 	}
 	for _, c := range k.copies {
-		isAttached, err := n.isAttached(ctx, s, c)
-		if err == nil && isAttached && !c.Block { // by a driver that was killed before it has mounted it
-			err = n.detachLater(c)
+		if !c.Block { // What is mounted stays; a driver may have been killed before the mount.
+			if err := n.detachLater(c); err != nil {
+				return err
+			}
 		}
-		if err != nil || isAttached {
+		if isAttached, err := n.isAttached(ctx, s, c); err != nil || isAttached {
 			return err
 		}
 	}
