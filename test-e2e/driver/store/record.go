@@ -67,7 +67,7 @@ func Sectors(bytes int64) int64 {
 func (s *Store) replace(path string, data []byte) error {
 	temporary := path + ".tmp"
 	name := strings.SplitN(filepath.Base(path), ".", 2)[0]
-	s.step("write " + name)
+	s.fault.Step("write " + name)
 	file, err := os.OpenFile(temporary, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (s *Store) replace(path string, data []byte) error {
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	s.step("rename " + name)
+	s.fault.Step("rename " + name)
 	return errors.Join(os.Rename(temporary, path), SyncFolder(filepath.Dir(path)))
 }
 

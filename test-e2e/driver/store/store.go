@@ -64,8 +64,7 @@ type Store struct {
 	own   string
 	disks map[string]*disk
 	owned *os.File
-	// fault, if not nil, is called before each change of a disk. Tests use it to end the driver there, as kill -9 does.
-	fault func(step string)
+	fault Fault
 
 	lock   sync.Mutex
 	copies map[string]Copy // by key
@@ -74,7 +73,7 @@ type Store struct {
 
 // Open opens the folder of a node. isNew is asked if it has no owner, and returns an error if the node has volumes: then it
 // is not mounted.
-func Open(own, node string, pools []Pool, isNew func() error, fault func(step string)) (*Store, error) {
+func Open(own, node string, pools []Pool, isNew func() error, fault Fault) (*Store, error) {
 	s := &Store{own: own, disks: map[string]*disk{}, copies: map[string]Copy{}, fault: fault}
 	if err := s.claim(node, isNew); err != nil {
 		return nil, fmt.Errorf("%w: the folder of node %s: %w", ErrAway, node, err)
@@ -150,9 +149,13 @@ func (s *Store) claim(node string, isNew func() error) error {
 	return errors.Join(os.MkdirAll(filepath.Join(s.own, "records"), 0o700), os.MkdirAll(filepath.Join(s.own, "disks"), 0o700))
 }
 
-func (s *Store) step(name string) {
-	if s.fault != nil {
-		s.fault(name)
+// Fault, if not nil, is called before each change. Tests use it to end the driver there, as kill -9 does.
+type Fault func(step string)
+
+// Step is called before a change.
+func (f Fault) Step(name string) {
+	if f != nil {
+		f(name)
 	}
 }
 
@@ -283,11 +286,11 @@ func (s *Store) Open(ctx context.Context, c Copy) error {
 // Remove removes the data of a copy, and then its record. It can be repeated.
 func (s *Store) Remove(ctx context.Context, c Copy) error {
 	err := s.Do(ctx, c, func(path string) error {
-		s.step("remove data")
+		s.fault.Step("remove data")
 		return remove(path)
 	})
 	if err == nil {
-		s.step("remove record")
+		s.fault.Step("remove record")
 		err = remove(s.record(c))
 	}
 	if err != nil {

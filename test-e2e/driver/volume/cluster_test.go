@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -119,8 +118,8 @@ func (d *death) isDead() bool {
 func (c *cluster) start(name string) *Node {
 	c.Helper()
 	if old := c.nodes[name]; old != nil {
-		if old.endCopies(); old.store != nil {
-			c.must(old.store.Close())
+		if old.endCopies(); old.store.Load() != nil {
+			c.must(old.store.Load().Close())
 		}
 	}
 	c.death[name] = &death{kill: func() {}}
@@ -139,13 +138,11 @@ func (c *cluster) start(name string) *Node {
 
 // endCopies has no copy go on, as a process that was killed has none.
 func (n *Node) endCopies() {
-	n.lock.Lock()
-	jobs := maps.Clone(n.copies)
-	n.lock.Unlock()
-	for _, job := range jobs {
-		job.cancel()
-		<-job.ended
-	}
+	n.copies.Range(func(_, job any) bool {
+		job.(copying).cancel()
+		<-job.(copying).ended
+		return true
+	})
 }
 
 // path is where a node stages volumes.
@@ -334,7 +331,7 @@ func (c *cluster) sweep(handle string) {
 // copies returns what a node has of the volume, as in "first ready, copy old": one that is removed later.
 func (c *cluster) copies(node, handle string) string {
 	var texts []string
-	copies, err := c.nodes[node].store.Copies(handle)
+	copies, err := c.nodes[node].store.Load().Copies(handle)
 	if err != nil {
 		return err.Error()
 	}
@@ -379,10 +376,10 @@ func (c *cluster) away(node string) (back func()) {
 func (c *cluster) due() {
 	c.Helper()
 	for _, node := range c.nodes {
-		for _, old := range node.store.All() {
+		for _, old := range node.store.Load().All() {
 			if !old.RemoveAt.IsZero() {
 				old.RemoveAt = time.Now()
-				c.must(node.store.Put(old))
+				c.must(node.store.Load().Put(old))
 			}
 		}
 	}

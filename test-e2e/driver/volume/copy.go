@@ -34,17 +34,16 @@ const PoolsKey = "pools"
 // patience is how long another node may take to open a file.
 const patience = 10 * time.Second
 
-// copying is a copy that goes on, or has ended: then err is what the next call gets.
+// copying is a copy that goes on.
 type copying struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
-	err    error
 }
 
 // rebuild begins a copy, or goes on with one that a driver has left that was killed.
 func (n *Node) rebuild(ctx context.Context, s *store.Store, k *known) error {
-	if err := n.join(k.handle); err != nil {
-		return err
+	if _, isCopying := n.copies.Load(k.handle); isCopying {
+		return stillCopied(k.handle)
 	}
 	for _, c := range k.copies {
 		if rebuild.IsWanted(k.Volume, n.Name, c.ID) {
@@ -128,41 +127,19 @@ func (n *Node) see(ctx context.Context, k *known) error {
 	return file.Close()
 }
 
-// join returns Aborted if a copy goes on, and the error of one that has ended, once.
-func (n *Node) join(handle string) error {
-	n.lock.Lock()
-	defer n.lock.Unlock()
-	job := n.copies[handle]
-	if job == nil {
-		return nil
-	}
-	select {
-	case <-job.ended:
-		delete(n.copies, handle)
-		return job.err
-	default:
-		return stillCopied(handle)
-	}
-}
-
 func stillCopied(handle string) error {
 	return status.Errorf(codes.Aborted, "volume %s is being copied", handle)
 }
 
 // cancel ends a copy that goes on. If it does not end before the call, the error is Aborted.
 func (n *Node) cancel(ctx context.Context, handle string) error {
-	n.lock.Lock()
-	job := n.copies[handle]
-	n.lock.Unlock()
-	if job == nil {
+	job, isCopying := n.copies.Load(handle)
+	if !isCopying {
 		return nil
 	}
-	job.cancel()
+	job.(copying).cancel()
 	select {
-	case <-job.ended:
-		n.lock.Lock()
-		defer n.lock.Unlock()
-		delete(n.copies, handle)
+	case <-job.(copying).ended:
 		return nil
 	case <-ctx.Done():
 		return stillCopied(handle)
@@ -172,30 +149,32 @@ func (n *Node) cancel(ctx context.Context, handle string) error {
 // startCopy makes the copy in the background.
 func (n *Node) startCopy(ctx context.Context, s *store.Store, k known, c store.Copy) error {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	job := &copying{cancel: cancel, ended: make(chan struct{})}
-	n.lock.Lock()
-	n.copies[k.handle] = job
-	n.lock.Unlock()
+	job := copying{cancel, make(chan struct{})}
+	n.copies.Store(k.handle, job)
 	go func() {
 		defer close(job.ended)
+		defer n.copies.Delete(k.handle)
 		defer cancel()
 		select {
 		case n.slots <- struct{}{}:
 			defer func() { <-n.slots }()
-			job.err = withCode(n.copy(background, s, k, c))
 		case <-background.Done():
+			return
 		}
-		if job.err != nil && background.Err() == nil { // The pod may go elsewhere, so the room is given back.
-			klog.FromContext(ctx).Error(job.err, "Copy failed", "volume", k.handle, "copy", c.ID)
-			if err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-				k, err := n.look(background, s, k.handle)
-				if err == nil && !k.IsUnconfirmed {
-					err = n.giveUp(background, s, &k)
-				}
-				return err
-			}); err != nil { // Sweep looks again
-				klog.FromContext(ctx).Error(err, "Giving a copy up failed, will try again", "volume", k.handle)
+		err := n.copy(background, s, k, c)
+		if err == nil || background.Err() != nil {
+			return
+		}
+		// The pod may go elsewhere, so the room is given back.
+		klog.FromContext(ctx).Error(err, "Copy failed, will try again when it is asked for", "volume", k.handle, "copy", c.ID)
+		if err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			k, err := n.look(background, s, k.handle)
+			if err == nil && !k.IsUnconfirmed {
+				err = n.giveUp(background, s, &k)
 			}
+			return err
+		}); err != nil { // Sweep looks again.
+			klog.FromContext(ctx).Error(err, "Giving a copy up failed, will try again", "volume", k.handle)
 		}
 	}()
 	return stillCopied(k.handle)
@@ -224,7 +203,7 @@ func (n *Node) copy(ctx context.Context, s *store.Store, k known, c store.Copy) 
 		if err := s.Do(ctx, c, func(path string) error { return n.allocate(path, c) }); err != nil {
 			return err
 		}
-		n.step("copy data")
+		n.Fault.Step("copy data")
 		if err := copyData(ctx, from, s.Path(c), store.Sectors(c.Bytes)); err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ func (n *Node) makeImage(path string, c store.Copy) error {
 	if err := n.allocate(path, c); err != nil || c.Block {
 		return err
 	}
-	n.step("mke2fs")
+	n.Fault.Step("mke2fs")
 	if _, err := n.run("mke2fs", "-q", "-F", "-t", "ext4", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", path); err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (n *Node) makeImage(path string, c store.Copy) error {
 
 // allocate makes the file, and takes the room that it has not taken.
 func (n *Node) allocate(path string, c store.Copy) error {
-	n.step("allocate")
+	n.Fault.Step("allocate")
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (n *Node) allocate(path string, c store.Copy) error {
 
 // attach attaches a loop device to a file, or finds the one that is attached.
 func (n *Node) attach(path string) (device string, err error) {
-	n.step("losetup")
+	n.Fault.Step("losetup")
 	return n.run("losetup", "--find", "--show", "--nooverlap", path)
 }
 
@@ -48,7 +48,7 @@ func (n *Node) attach(path string) (device string, err error) {
 func (n *Node) detachLater(c store.Copy) error {
 	devices, err := attached(c)
 	for _, device := range devices {
-		n.step("losetup --detach")
+		n.Fault.Step("losetup --detach")
 		_, detachErr := n.run("losetup", "--detach", device)
 		err = errors.Join(err, detachErr)
 	}
@@ -91,10 +91,4 @@ func (n *Node) run(program string, arguments ...string) (string, error) {
 		return "", fmt.Errorf("%s %s: %w: %s", program, strings.Join(arguments, " "), err, out)
 	}
 	return strings.TrimSpace(string(out)), nil
-}
-
-func (n *Node) step(name string) {
-	if n.Fault != nil {
-		n.Fault(name)
-	}
 }

@@ -110,15 +110,15 @@ func TestGone(t *testing.T) {
 	c.must(err)
 	c.read("n", v, "first")
 	// So is the record, from when the volume was made: it is not formatted again.
-	record := c.nodes["n"].store.All()[0]
+	record := c.nodes["n"].store.Load().All()[0]
 	record.State = store.Half
-	c.must(c.nodes["n"].store.Put(record))
+	c.must(c.nodes["n"].store.Load().Put(record))
 	c.sweep(v)
 	_, err = c.nodes["n"].Create(t.Context(), "pv", store.Copy{Bytes: size}, 0)
 	c.expect(err, codes.Aborted, "exists, and is not here")
 	c.expect(c.stage("n", v), codes.Unavailable, "copy first is not here")
 	record.State = store.Ready
-	c.must(c.nodes["n"].store.Put(record))
+	c.must(c.nodes["n"].store.Load().Put(record))
 	c.read("n", v, "first")
 }
 
@@ -157,8 +157,8 @@ func TestReturnEmpty(t *testing.T) {
 	n = c.start("n")
 	c.expectLeft("n", 8)
 	c.expect(n.Stage(t.Context(), v, c.path("n")), codes.Unavailable, "copy first is not here")
-	c.must(n.store.Close())
-	n.store = nil
+	c.must(n.store.Load().Close())
+	n.store.Store(nil)
 	_ = os.RemoveAll(filepath.Join(c.root, "n"))
 	c.must(os.Rename(filepath.Join(c.root, "away"), filepath.Join(c.root, "n")))
 

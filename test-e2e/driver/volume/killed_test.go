@@ -105,7 +105,7 @@ func TestKilled(t *testing.T) {
 				}
 				for node, n := range c.nodes {
 					used := int64(0)
-					for _, copy := range n.store.All() {
+					for _, copy := range n.store.Load().All() {
 						used += copy.Bytes / mi
 					}
 					if c.left(node) != 8-used {

@@ -61,7 +61,7 @@ func (n *Node) mountAt(c store.Copy, source, path, fsType string, options []stri
 	if err != nil {
 		return err
 	}
-	n.step("mount")
+	n.Fault.Step("mount")
 	if err := n.Mounter.Mount(source, path, fsType, options); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (n *Node) unmount(path string) error {
 			if !mounted {
 				break
 			}
-			n.step("unmount")
+			n.Fault.Step("unmount")
 			if err := n.Mounter.Unmount(target); err != nil {
 				return err
 			}
@@ -149,7 +149,7 @@ func (n *Node) Unpublish(handle, path string) error {
 		return err
 	}
 	defer done()
-	n.step("unpublish")
+	n.Fault.Step("unpublish")
 	if err := mount.CleanupMountPoint(path, n.Mounter, true); err != nil {
 		return status.Errorf(codes.Internal, "unmount volume %s: %v", handle, err)
 	}

@@ -164,7 +164,7 @@ func TestRefused(t *testing.T) {
 			return func() { stop(); <-place; c.call = c.Context() }
 		}, codes.Unavailable, "node n hangs"},
 		"what it has is of another size": {func(c *cluster, v string) func() {
-			file := c.nodes["n"].store.Path(c.nodes["n"].store.All()[0])
+			file := c.nodes["n"].store.Load().Path(c.nodes["n"].store.Load().All()[0])
 			c.must(os.Truncate(file, size-512))
 			return func() { c.must(os.Truncate(file, size)) }
 		}, codes.Unavailable, "is no file of"},
@@ -263,9 +263,9 @@ func TestCopyEnds(t *testing.T) {
 	}
 	c, v := drained(t)
 	m := c.nodes["m"]
-	k, err := m.look(t.Context(), m.store, v)
+	k, err := m.look(t.Context(), m.store.Load(), v)
 	c.must(err)
-	c.expect(m.copy(t.Context(), m.store, k, store.Copy{Handle: v, ID: "x", State: store.Copied}), codes.Aborted, "not wanted")
+	c.expect(m.copy(t.Context(), m.store.Load(), k, store.Copy{Handle: v, ID: "x", State: store.Copied}), codes.Aborted, "not wanted")
 	if got := c.pv(); got.Copied.Node != "" {
 		t.Errorf("copied: %v", got.Copied)
 	}
@@ -274,16 +274,18 @@ func TestCopyEnds(t *testing.T) {
 // TestHalfCopyLeft has a copy fail, and what it has begun not taken back. The claim is sent elsewhere, and nobody asks again.
 func TestHalfCopyLeft(t *testing.T) {
 	c, v := drained(t)
-	c.must(os.Truncate(c.nodes["n"].store.Path(c.nodes["n"].store.All()[0]), 0))
+	c.must(os.Truncate(c.nodes["n"].store.Load().Path(c.nodes["n"].store.Load().All()[0]), 0))
 	m := c.nodes["m"]
-	k, err := m.look(t.Context(), m.store, v)
+	k, err := m.look(t.Context(), m.store.Load(), v)
 	c.must(err)
-	half, err := m.store.Reserve(t.Context(), store.Copy{Handle: v, ID: "x", State: store.Half, Bytes: size})
+	half, err := m.store.Load().Reserve(t.Context(), store.Copy{Handle: v, ID: "x", State: store.Half, Bytes: size})
 	c.must(err)
 	c.must(m.patch(t.Context(), &k, m.API.Begin("m", half.ID)))
 	c.server.Before = func(string, *corev1.PersistentVolume) error { return errors.New("away") }
 	c.expect(m.Stage(t.Context(), v, c.path("m")), codes.Aborted, "is being copied")
-	<-m.copies[v].ended
+	if job, isCopying := m.copies.Load(v); isCopying {
+		<-job.(copying).ended
+	}
 	c.expectCopies("m", v, "copy half")
 	c.server.Before = nil
 	c.send("o")

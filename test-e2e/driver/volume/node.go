@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -40,14 +41,12 @@ type Node struct {
 	Mounter mount.Interface
 	// Exec runs losetup of util-linux, and mke2fs.
 	Exec exec.Interface
-	// Fault, if not nil, is called before each change. Tests use it to end the driver there, as kill -9 does.
-	Fault func(step string)
+	// Fault is what tests end the driver with.
+	Fault store.Fault
 
-	lock  sync.Mutex
-	store *store.Store
+	store atomic.Pointer[store.Store]
 	// busy are the volumes for which a call goes on, and copies those that are being copied, by handle.
-	busy   sync.Map
-	copies map[string]*copying
+	busy, copies sync.Map
 	// ended has the copy that counted of volumes that were deleted with their claims, by name.
 	ended sync.Map
 	// looks has a place for the one who looks at a node, by its name.
@@ -61,17 +60,16 @@ const parallelCopies = 2
 
 // Start opens the folder of the node. If that fails, all methods do, and it can be called again.
 func (n *Node) Start(ctx context.Context) error {
-	n.lock.Lock()
-	defer n.lock.Unlock()
-	if n.copies == nil {
-		n.copies, n.slots = map[string]*copying{}, make(chan struct{}, parallelCopies)
-	}
-	if n.store != nil {
+	if n.store.Load() != nil {
 		return nil
 	}
 	s, err := store.Open(n.Own, n.Name, n.Pools, func() error { return n.hasNoVolumes(ctx) }, n.Fault)
-	n.store = s
-	return err
+	if err != nil {
+		return err
+	}
+	n.slots = make(chan struct{}, parallelCopies)
+	n.store.Store(s)
+	return nil
 }
 
 // hasNoVolumes returns an error if the API server knows of volumes that this node has, or has had.
@@ -142,7 +140,7 @@ func (n *Node) look(ctx context.Context, s *store.Store, handle string) (k known
 // patch writes a change, unless the volume has changed.
 func (n *Node) patch(ctx context.Context, k *known, change *rebuild.Change) (err error) {
 	if change != nil {
-		n.step("patch volume")
+		n.Fault.Step("patch volume")
 	}
 	k.Volume, err = n.API.Patch(ctx, k.Volume, change)
 	return err
@@ -150,12 +148,10 @@ func (n *Node) patch(ctx context.Context, k *known, change *rebuild.Change) (err
 
 // opened returns what is on the disks of the node.
 func (n *Node) opened() (*store.Store, error) {
-	n.lock.Lock()
-	defer n.lock.Unlock()
-	if n.store == nil {
-		return nil, status.Errorf(codes.Unavailable, "the folder of node %s is not mounted", n.Name)
+	if s := n.store.Load(); s != nil {
+		return s, nil
 	}
-	return n.store, nil
+	return nil, status.Errorf(codes.Unavailable, "the folder of node %s is not mounted", n.Name)
 }
 
 // Rooms returns what is free in the pools with the names, or in all.
