@@ -116,13 +116,19 @@ func (p Peer) Open(handle, id string, bytes int64) (*os.File, error) {
 		return nil, err
 	}
 	defer root.Close()
-	pools, err := fs.ReadDir(root.FS(), "pools")
+	folder, err := root.Open("pools")
 	if err != nil {
 		return nil, err
 	}
+	defer folder.Close()
+	const most = 100
+	pools, err := folder.Readdirnames(most + 1)
+	if err != nil || len(pools) > most {
+		return nil, errors.Join(err, fmt.Errorf("%s has %d pools or more; expected 1 to %d", p, len(pools), most))
+	}
 	for _, pool := range pools {
 		// To open a device may do something. So it is looked at before.
-		file, err := root.OpenFile(filepath.Join("pools", pool.Name(), "volumes", Copy{Handle: handle, ID: id}.Key()), unix.O_PATH|unix.O_NOFOLLOW, 0)
+		file, err := root.OpenFile(filepath.Join("pools", pool, "volumes", Copy{Handle: handle, ID: id}.Key()), unix.O_PATH|unix.O_NOFOLLOW, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -83,7 +83,7 @@ func Open(own, node string, pools []Pool, isNew func() error, fault Fault) (*Sto
 	}
 	files, err := os.ReadDir(filepath.Join(own, "records"))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrAway, err)
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrAway, err), s.owned.Close())
 	}
 	for _, file := range files {
 		key, isRecord := strings.CutSuffix(file.Name(), ".json")
@@ -181,12 +181,6 @@ func (s *Store) Copies(handle string) (copies []Copy, err error) {
 		}
 	}
 	return copies, nil
-}
-
-// Has tells whether there are copies of a volume.
-func (s *Store) Has(handle string) bool {
-	copies, _ := s.Copies(handle)
-	return len(copies) > 0
 }
 
 // Rooms returns what is free in the pools with the names, or in all if there are none. One whose disk is not mounted, or

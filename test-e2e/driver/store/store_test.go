@@ -5,6 +5,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -198,6 +199,12 @@ func TestPeer(t *testing.T) {
 		"larger":               func() error { return os.WriteFile(data, make([]byte, mi+512), 0o600) },
 		"folder is a link":     func() error { return relink(filepath.Dir(data), root) },
 		"pools are a link out": func() error { return relink(filepath.Join(own, "pools"), root) },
+		"pools without end": func() (err error) {
+			for i := range 200 {
+				err = errors.Join(err, os.Mkdir(filepath.Join(own, "pools", fmt.Sprint(i)), 0o700))
+			}
+			return errors.Join(err, os.WriteFile(data, make([]byte, mi), 0o600))
+		},
 	} {
 		if err := os.WriteFile(host, make([]byte, mi), 0o600); err != nil {
 			t.Fatal(err)
@@ -215,6 +222,9 @@ func TestPeer(t *testing.T) {
 		}
 		if name == "pipe" && opened() { // as it would a device
 			t.Error("opened a pipe to look at it")
+		}
+		for i := range 200 {
+			_ = os.Remove(filepath.Join(own, "pools", fmt.Sprint(i)))
 		}
 		for _, path := range []string{filepath.Dir(data), filepath.Join(own, "pools")} {
 			if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {

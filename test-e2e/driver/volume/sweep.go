@@ -43,8 +43,11 @@ func (n *Node) Run(ctx context.Context) error {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, n.Name).String()
 	})).Core().V1().Nodes().Informer()
 	err := errors.Join(rebuild.OnChange(volumes, func(_, now any) {
-		s, err := n.opened()
-		if pv := now.(*corev1.PersistentVolume); err == nil && n.API.IsOurs(pv) && s.Has(pv.Spec.CSI.VolumeHandle) {
+		pv := now.(*corev1.PersistentVolume)
+		if !n.API.IsOurs(pv) {
+			return
+		}
+		if _, err := n.Get(pv.Spec.CSI.VolumeHandle); err == nil {
 			if isEnded(pv) {
 				n.ended.Store(pv.Name, n.API.VolumeOf(pv).Copy)
 			} else {
