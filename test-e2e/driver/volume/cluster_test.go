@@ -302,6 +302,7 @@ func (c *cluster) write(node, handle, content string) {
 	c.Helper()
 	c.must(c.stage(node, handle))
 	c.sweep(handle)
+	c.later(mountTime) // a pod uses it so long
 	c.must(os.WriteFile(filepath.Join(c.path(node), "file"), []byte(content), 0o600))
 	c.unstage(node, handle)
 }
@@ -311,6 +312,7 @@ func (c *cluster) read(node, handle, want string) {
 	c.Helper()
 	c.must(c.stage(node, handle))
 	c.sweep(handle)
+	c.later(mountTime) // a pod uses it so long
 	content, err := os.ReadFile(filepath.Join(c.path(node), "file"))
 	if err != nil || string(content) != want {
 		c.Errorf("%s reads %q, %v; expected %q", node, content, err, want)
@@ -372,13 +374,13 @@ func (c *cluster) away(node string) (back func()) {
 	return func() { c.must(errors.Join(os.RemoveAll(pool), os.Rename(c.root+"/disk-"+node, pool))) }
 }
 
-// due has an hour pass for the copies that nodes have given up.
-func (c *cluster) due() {
+// later has time pass for the copies that nodes have given up.
+func (c *cluster) later(passed time.Duration) {
 	c.Helper()
 	for _, node := range c.nodes {
 		for _, old := range node.store.Load().All() {
 			if !old.RemoveAt.IsZero() {
-				old.RemoveAt = time.Now()
+				old.RemoveAt = old.RemoveAt.Add(-passed)
 				c.must(node.store.Load().Put(old))
 			}
 		}
@@ -434,7 +436,13 @@ func (c *cluster) killedAt(node, name string, do func()) {
 	}
 }
 
-// broken mounts nothing.
-type broken struct{ mount.Interface }
+// broken mounts nothing. Meanwhile, other nodes see that the volume is in use.
+type broken struct {
+	mount.Interface
+	meanwhile func()
+}
 
-func (broken) Mount(string, string, string, []string) error { return errors.New("broken") }
+func (b broken) Mount(string, string, string, []string) error {
+	b.meanwhile()
+	return errors.New("broken")
+}

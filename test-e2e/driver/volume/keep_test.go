@@ -23,18 +23,18 @@ func TestKeep(t *testing.T) {
 		do   func(c *cluster, v string)
 		n, m string
 	}{
-		"an hour later":         {func(c *cluster, v string) { c.due() }, "", "copy ready"},
-		"the new one is away":   {func(c *cluster, v string) { c.due(); c.Cleanup(c.away("m")) }, "first old", "copy ready"},
-		"it is named again":     {func(c *cluster, v string) { c.due(); c.takeBack() }, "first old", "copy ready"},
-		"it is used again":      {func(c *cluster, v string) { c.due(); c.takeBack(); c.write("n", v, "second") }, "first ready", "copy old"},
+		"an hour later":         {func(c *cluster, v string) { c.later(time.Hour) }, "", "copy ready"},
+		"the new one is away":   {func(c *cluster, v string) { c.later(time.Hour); c.Cleanup(c.away("m")) }, "first old", "copy ready"},
+		"it is named again":     {func(c *cluster, v string) { c.later(time.Hour); c.takeBack() }, "first old", "copy ready"},
+		"it is used again":      {func(c *cluster, v string) { c.later(time.Hour); c.takeBack(); c.write("n", v, "second") }, "first ready", "copy old"},
 		"the volume is gone":    {func(c *cluster, v string) { c.remove() }, "first old", "copy ready"},
-		"an hour after that":    {func(c *cluster, v string) { c.due(); c.remove() }, "", "copy ready"},
+		"an hour after that":    {func(c *cluster, v string) { c.later(time.Hour); c.remove() }, "", "copy ready"},
 		"deleted, and not seen": {func(c *cluster, v string) { c.remove(); c.nodes["n"].ended.Store("pv", "x") }, "", "copy ready"},
 		"it counts, and its node comes back": {func(c *cluster, v string) {
 			c.takeBack()
 			c.cordon("n", "gone")
 			c.place()
-			c.due()
+			c.later(time.Hour)
 		}, "first old", "copy ready"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -67,7 +67,7 @@ func TestKilled(t *testing.T) {
 			func(c *cluster, v string) { c.sweep(v); c.unstage("m", v); c.read("m", v, "first") },
 			"first old", "copy ready"},
 		{"remove", "n",
-			func(c *cluster, v string) { c.drain("n", "m"); c.read("m", v, "first"); c.due() },
+			func(c *cluster, v string) { c.drain("n", "m"); c.read("m", v, "first"); c.later(time.Hour) },
 			func(c *cluster, v string) { _ = c.nodes["n"].Sweep(c.call, v) },
 			func(c *cluster, v string) { c.sweep(v); c.read("m", v, "first") },
 			"", "copy ready"},

@@ -81,7 +81,7 @@ func TestPublishUnused(t *testing.T) {
 // TestMountFails leaves neither flags nor devices after a mount that has failed, and outdates no copy.
 func TestMountFails(t *testing.T) {
 	c, v := drained(t)
-	c.nodes["m"].Mounter = broken{c.nodes["m"].Mounter}
+	c.nodes["m"].Mounter = broken{c.nodes["m"].Mounter, func() { c.sweep(v) }}
 	c.expect(c.stage("m", v), codes.Unavailable, "broken")
 	if got := c.pv(); got.InUse.Node != "" {
 		t.Errorf("in use on %s", got.InUse.Node)

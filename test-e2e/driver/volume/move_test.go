@@ -37,7 +37,7 @@ func TestMove(t *testing.T) {
 	c.drain("o", "n")
 	c.read("n", v, "third")
 	c.expectCopies("m", v, "copy old")
-	c.due()
+	c.later(time.Hour)
 	c.sweep(v)
 	for node, want := range map[string]string{"n": "copy ready", "m": "", "o": ""} {
 		c.expectCopies(node, v, want)

@@ -31,6 +31,8 @@ const (
 	// should be.
 	sweepTime     = 30 * time.Second
 	sweepInterval = 10 * time.Second
+	// mountTime is how long a call may take that stages a volume.
+	mountTime = 3 * time.Minute
 	// sweepers are how many volumes are looked at side by side, so that one disk that hangs does not keep the others waiting.
 	sweepers = 4
 )
@@ -228,10 +230,15 @@ func (n *Node) show(ctx context.Context, s *store.Store, k *known) error {
 	return n.patch(ctx, k, change)
 }
 
-// retire removes a complete copy that does not count any more, KeepOld after the one that counts was served, and only while
-// that one can be seen. What nobody has written to is removed at once then.
+// retire removes a complete copy that does not count any more, KeepOld after the one that counts was used, and only while that
+// one can be seen. What nobody has written to is removed at once then.
 func (n *Node) retire(ctx context.Context, s *store.Store, k *known, c store.Copy) error {
-	if c.State == store.Ready && (c.RemoveAt.IsZero() && k.InUse.ID != k.Copy || time.Now().Before(c.RemoveAt)) {
+	isUsed := k.InUse.ID == k.Copy
+	switch {
+	case !isUsed && time.Until(c.RemoveAt) > n.KeepOld-mountTime: // It was used for a moment: perhaps it cannot be mounted.
+		c.RemoveAt = time.Time{}
+		return s.Put(c)
+	case c.State == store.Ready && (c.RemoveAt.IsZero() && !isUsed || time.Now().Before(c.RemoveAt)):
 		return nil
 	}
 	if isAttached, err := n.isAttached(ctx, s, c); err != nil || isAttached {
