@@ -32,7 +32,10 @@ func TestLinkOfPod(t *testing.T) {
 	c.must(c.stage("n", v))
 	c.must(os.Symlink(other, filepath.Join(c.path("n"), device)))
 	c.unstage("n", v)
-	c.must(mount.New("").Unmount(other)) // It fails if it is not mounted.
+	if mounted, err := mount.New("").IsMountPoint(other); err != nil || !mounted {
+		t.Errorf("mounted: %t, %v", mounted, err)
+	}
+	c.must(mount.New("").Unmount(other))
 	c.must(c.stage("n", v))
 	if _, err := os.Lstat(filepath.Join(c.path("n"), device)); err != nil {
 		t.Error(err)
