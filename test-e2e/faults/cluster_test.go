@@ -113,7 +113,7 @@ func (c *cluster) reserved(t *testing.T) []string {
 			}
 			return m != nil
 		})
-		if last != `""` {
+		if last != `"nothing is in flight"` {
 			all = append(all, "scheduler "+c.logs[i]+": "+last)
 		}
 	}

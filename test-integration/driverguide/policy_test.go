@@ -138,7 +138,7 @@ func TestPolicy(t *testing.T) {
 		itself      = "a node may only say something of itself"
 		takeBack    = "the controller may only take back"
 		both        = "one node may write to the volume, and another one copies it"
-		unset       = "a copy may only be begun or completed while"
+		unset       = "a copy may only be begun, completed or shown while"
 		notHere     = "the volume is not on the node that wants to write to it"
 		makes       = "the controller makes and deletes nothing"
 		handle      = "the volume is not named as one of the node"
@@ -213,6 +213,7 @@ func TestPolicy(t *testing.T) {
 		"begin":                     {node, elsewhere, note("begun", "n1/x"), ""},
 		"begin, as n2":              {node, released, note("begun", "n2/x"), itself},
 		"begin what is set":         {node, on("n2"), note("begun", "n1/x"), unset},
+		"begin at length":           {node, elsewhere, note("begun", "n1/"+strings.Repeat("x", 300)), itself}, // or there is no room for what others have to say
 		"begin what n2 uses":        {node, all(elsewhere, note("in-use", "n2/first")), note("begun", "n1/x"), both},
 		"use what n2 has begun":     {node, all(released, note("begun", "n2/x")), note("in-use", "n1/first"), both},
 		"begin what n2 has begun":   {node, all(elsewhere, note("begun", "n2/x")), note("begun", "n1/x"), itself},
@@ -223,6 +224,8 @@ func TestPolicy(t *testing.T) {
 		"cancel what is set":        {node, note("begun", "n1/x"), note("begun", ""), ""},
 		"cancel n2":                 {node, all(released, note("begun", "n2/x")), note("begun", ""), itself},
 		"show":                      {node, all(on(), note("released-from", "n1")), note("shown", "n1/uid2/first"), ""},
+		"show at length":            {node, released, note("shown", "n1/"+strings.Repeat("x", 300)), itself},
+		"show what is set":          {node, on("n2"), note("shown", "n1/uid2/first"), unset},
 		"show, as n2":               {node, all(on(), note("released-from", "n2")), note("shown", "n2/uid2/first"), itself},
 		"list itself":               {node, elsewhere, note("homes", "n1=uid1"), annotations},
 		"list nobody":               {node, released, note("homes", ""), annotations},

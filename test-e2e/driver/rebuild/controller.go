@@ -64,16 +64,7 @@ func (c *Controller) Run(ctx context.Context) error {
 			}
 		},
 	} {
-		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(now any) { changed(nil, now) }, UpdateFunc: changed,
-			DeleteFunc: func(last any) {
-				if gone, ok := last.(cache.DeletedFinalStateUnknown); ok {
-					last = gone.Obj
-				}
-				changed(nil, last)
-			},
-		})
-		if err != nil {
+		if err := OnChange(informer, changed); err != nil {
 			return err
 		}
 	}
@@ -86,6 +77,20 @@ func (c *Controller) Run(ctx context.Context) error {
 		}
 	}, time.Second)
 	return nil
+}
+
+// OnChange calls a function with each object that is made, changed or deleted, and with what it was before it was changed.
+func OnChange(informer cache.SharedIndexInformer, changed func(before, now any)) error {
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(now any) { changed(nil, now) }, UpdateFunc: changed,
+		DeleteFunc: func(last any) {
+			if gone, ok := last.(cache.DeletedFinalStateUnknown); ok {
+				last = gone.Obj
+			}
+			changed(nil, last)
+		},
+	})
+	return err
 }
 
 // changedNode looks at the volumes that have to do with a node.
@@ -153,6 +158,7 @@ func (c *Controller) place(ctx context.Context, name string) (isOpen bool, err e
 
 // isSettled tells whether a volume is on a usable node by the caches, so that the API server need not be asked.
 func (c *Controller) isSettled(v Volume) bool {
-	nodes, _ := nodesOf(v.Affinity, c.nodes.Get)
-	return !v.IsUnconfirmed && slices.ContainsFunc(v.Affinity, func(name string) bool { return nodes[name].IsUsable })
+	nodes, _ := nodesOf(append([]string{v.InUse.Node}, v.Affinity...), c.nodes.Get)
+	isUsable := slices.ContainsFunc(v.Affinity, func(name string) bool { return nodes[name].IsUsable })
+	return isUsable && !v.IsUnconfirmed && v.Begun.Node == "" && !nodes[v.InUse.Node].IsOff
 }

@@ -200,6 +200,13 @@ func TestUnconfirmed(t *testing.T) {
 	newHarness(t, "n3; unconfirmed n2=uid1; begun n3/x; copied n3/x").expect("released n2=uid1")
 }
 
+// TestOff takes away that a node uses a volume that was moved by hand, when the node is out of service.
+func TestOff(t *testing.T) {
+	h := newHarness(t, "n2; in-use n1/first; begun n3/x")
+	h.patchNode("n1", fmt.Sprintf(`{"spec":{"taints":[{"key":%q,"effect":"NoExecute"}]}}`, corev1.TaintNodeOutOfService))
+	h.expect("n2")
+}
+
 // TestConflict has one of two changes fail that were made of the same object.
 func TestConflict(t *testing.T) {
 	h := newHarness(t, "n1")

@@ -32,7 +32,7 @@ func Serve(v Volume, c Cluster, node string, has bool) Answer {
 	isHome, isBegunElsewhere := slices.Contains(homes, node), v.Begun.Node != "" && v.Begun.Node != node
 	_, exists := c.Nodes[node]
 	switch isInUseElsewhere := v.InUse.Node != "" && v.InUse.Node != node; {
-	case c.IsClaimGone, v.IsForeign, v.Affinity != nil && !slices.Contains(v.Affinity, node):
+	case c.IsClaimGone, v.Affinity != nil && !slices.Contains(v.Affinity, node):
 		return Elsewhere
 	case v.IsUnconfirmed: // It may be taken back, and a copy that was written to with it.
 		return Wait
@@ -81,7 +81,7 @@ func (n Names) Begin(node, copy string) *Change {
 
 // IsWanted tells whether a copy that a node makes or has made, and that does not count yet, is still wanted.
 func IsWanted(v Volume, node, copy string) bool {
-	return v.Begun == Mark{node, copy} && (v.Affinity == nil && !v.IsForeign || v.IsUnconfirmed && slices.Contains(v.Affinity, node))
+	return v.Begun == Mark{node, copy} && (v.Affinity == nil || v.IsUnconfirmed && slices.Contains(v.Affinity, node))
 }
 
 // Complete sets copied, when a copy that is wanted is complete and durable.
@@ -107,15 +107,10 @@ func (n Names) Show(v Volume, node string, uid types.UID) *Change {
 		isListed = isListed || h.Name == node && h.UID == uid
 	}
 	mark := Mark{node, string(uid) + "/" + v.Copy}
-	if v.Affinity != nil || v.IsForeign || isListed || v.Shown == mark || !slices.Contains(v.ReleasedFrom, node) {
+	if v.Affinity != nil || isListed || v.Shown == mark || !slices.Contains(v.ReleasedFrom, node) {
 		return nil
 	}
 	return n.mark(annShown, mark)
-}
-
-// IsSuperseded tells whether another copy counts, for certain. Before a node gives a copy up, it has to see that one.
-func IsSuperseded(v Volume, copy string) bool {
-	return v.Affinity != nil && !v.IsUnconfirmed && copy != v.Copy
 }
 
 func (n Names) mark(name string, m Mark) *Change {

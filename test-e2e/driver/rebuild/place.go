@@ -23,21 +23,22 @@ type Change struct {
 // Next returns what the controller has to change, or nil. After each change it is to be asked again, with what the API
 // server says then: that is the second look at the claim.
 func (n Names) Next(v Volume, c Cluster) *Change {
+	isSet := v.Affinity != nil
 	switch {
-	case v.IsForeign:
+	case isSet && len(v.Affinity) == 0:
 		return nil
-	case v.Affinity == nil && v.Shown.Node != "":
-		return n.list(v, c)
-	case v.IsUnconfirmed:
-		return n.confirm(v, c)
-	case c.IsClaimGone:
-		return nil
-	case v.Affinity != nil:
-		return n.release(v, c)
 	case v.InUse.Node != "" && c.Nodes[v.InUse.Node].IsOff:
 		return &Change{Reason: "node is out of service", Annotations: map[string]any{n.key(annInUse): nil}}
-	case v.Begun.Node != "" && c.Selected != "" && v.Begun.Node != c.Selected:
+	case v.IsUnconfirmed:
+		return n.confirm(v, c)
+	case v.Begun.Node != "" && (isSet || c.Selected != "" && v.Begun.Node != c.Selected):
 		return &Change{Reason: "sent elsewhere", Annotations: map[string]any{n.key(annBegun): nil, n.key(annCopied): nil}}
+	case !isSet && v.Shown.Node != "":
+		return n.list(v, c)
+	case c.IsClaimGone:
+		return nil
+	case isSet:
+		return n.release(v, c)
 	}
 	return n.set(v, c)
 }
@@ -56,18 +57,18 @@ func (n Names) release(v Volume, c Cluster) *Change {
 	}
 	return &Change{Reason: "released", SetsAffinity: true, Annotations: map[string]any{
 		storagehelpers.AnnHomeNodes: storagehelpers.FormatHomeNodes(homes), n.key(annReleasedFrom): strings.Join(v.Affinity, ","),
-		n.key(annBegun): nil, n.key(annCopied): nil, n.key(annShown): nil,
 	}}
 }
 
 // set sets the affinity of a released volume: to the node that has made a copy, where a pod waits for it, or to all homes
-// when one of them can be used again. The list becomes unconfirmed.
+// when one of them can be used again. The list becomes unconfirmed; begun and copied
+// say which copy counts once it is confirmed.
 func (n Names) set(v Volume, c Cluster) *Change {
 	list := v.PV.Annotations[storagehelpers.AnnHomeNodes]
-	set := &Change{SetsAffinity: true, Annotations: map[string]any{storagehelpers.AnnHomeNodes: nil, n.key(annUnconfirmed): list, n.key(annShown): nil}}
+	set := &Change{SetsAffinity: true, Annotations: map[string]any{storagehelpers.AnnHomeNodes: nil, n.key(annUnconfirmed): list}}
 	if _, exists := c.Nodes[v.Begun.Node]; exists && v.Copied == v.Begun && c.Selected == v.Begun.Node && slices.Contains(c.Bound, v.Begun.Node) {
 		set.Reason, set.Affinity = "rebuilt", []string{v.Begun.Node}
-		return set // begun and copied say which copy counts once this is confirmed
+		return set
 	}
 	homes, isUsable := c.present(v.Homes)
 	isFree := v.InUse.Node == "" || slices.Contains(homes, v.InUse.Node)
@@ -75,7 +76,6 @@ func (n Names) set(v Volume, c Cluster) *Change {
 		return nil
 	}
 	set.Reason, set.Affinity = "returned", homes
-	set.Annotations[n.key(annBegun)], set.Annotations[n.key(annCopied)] = nil, nil
 	return set
 }
 

@@ -41,10 +41,9 @@ const FirstCopy = "first"
 // Volume is a PersistentVolume as it was read.
 type Volume struct {
 	PV *corev1.PersistentVolume
-	// Affinity has the nodes that the affinity names, sorted. None: it is unset, or IsForeign.
+	// Affinity has the nodes that the affinity names, sorted. Nil: it is unset. Empty: it names none by the topology key, and
+	// the volume is left alone.
 	Affinity []string
-	// IsForeign tells that there is an affinity that names no node by the topology key.
-	IsForeign bool
 	// Homes is the list of home nodes, which counts while the affinity is unset.
 	Homes []storagehelpers.HomeNode
 	// Copy is the one that counts.
@@ -60,6 +59,7 @@ type Volume struct {
 func (n Names) VolumeOf(pv *corev1.PersistentVolume) Volume {
 	v := Volume{PV: pv, Copy: FirstCopy}
 	if a := pv.Spec.NodeAffinity; a != nil {
+		v.Affinity = []string{}
 		if a.Required != nil {
 			for _, term := range a.Required.NodeSelectorTerms {
 				for _, e := range term.MatchExpressions {
@@ -70,7 +70,7 @@ func (n Names) VolumeOf(pv *corev1.PersistentVolume) Volume {
 			}
 		}
 		slices.Sort(v.Affinity)
-		v.Affinity, v.IsForeign = slices.Compact(v.Affinity), len(v.Affinity) == 0
+		v.Affinity = slices.Compact(v.Affinity)
 	} else {
 		v.Homes, _ = storagehelpers.HomeNodesOf(pv)
 	}

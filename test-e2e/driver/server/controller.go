@@ -117,8 +117,9 @@ func (c *Controller) ValidateVolumeCapabilities(_ context.Context, r *csi.Valida
 	if err != nil {
 		return nil, err
 	}
-	if err = supported(r.GetVolumeCapabilities()...); err == nil {
-		err = sameKind(v, r.GetVolumeCapabilities()[0])
+	err = supported(r.GetVolumeCapabilities()...)
+	if err == nil && v.Block != (r.GetVolumeCapabilities()[0].GetBlock() != nil) {
+		err = status.Errorf(codes.InvalidArgument, "volume mode is Block: %t", v.Block)
 	}
 	if err != nil {
 		return &csi.ValidateVolumeCapabilitiesResponse{Message: status.Convert(err).Message()}, nil

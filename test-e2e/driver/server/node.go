@@ -69,17 +69,7 @@ func (n *Node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRe
 	if err := supported(r.GetVolumeCapability()); err != nil {
 		return nil, err
 	}
-	v, err := n.Volumes.Get(r.GetVolumeId())
-	if status.Code(err) == codes.NotFound { // Not final: an earlier call may have mounted it.
-		err = status.Error(codes.Unavailable, err.Error())
-	}
-	if err == nil {
-		err = sameKind(v, r.GetVolumeCapability())
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := n.Volumes.Publish(ctx, v.Handle, r.GetStagingTargetPath(), path, r.GetReadonly()); err != nil {
+	if err := n.Volumes.Publish(ctx, r.GetVolumeId(), r.GetStagingTargetPath(), path, r.GetVolumeCapability().GetBlock() != nil, r.GetReadonly()); err != nil {
 		return nil, err
 	}
 	return &csi.NodePublishVolumeResponse{}, nil

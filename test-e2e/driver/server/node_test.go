@@ -152,7 +152,7 @@ func TestPublish(t *testing.T) {
 	publish := &csi.NodePublishVolumeRequest{VolumeId: id, StagingTargetPath: p.staging, TargetPath: p.target, VolumeCapability: writer[0], Readonly: true}
 	late, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := p.NodePublishVolume(late, publish); status.Code(err) != codes.Canceled {
+	if _, err := p.NodePublishVolume(late, publish); status.Code(err) != codes.Unavailable {
 		t.Errorf("after the call had ended: %v", err)
 	}
 	// Killed before what it had bound was read-only.

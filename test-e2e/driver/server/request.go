@@ -67,14 +67,6 @@ func supported(capabilities ...*csi.VolumeCapability) error {
 	return nil
 }
 
-// sameKind returns an error if a volume was not made for a capability.
-func sameKind(v store.Copy, c *csi.VolumeCapability) error {
-	if v.Block != (c.GetBlock() != nil) {
-		return status.Errorf(codes.InvalidArgument, "volume %s was made with volume mode Block: %t", v.Handle, v.Block)
-	}
-	return nil
-}
-
 // request returns the volume that a CreateVolume call wants.
 func request(r *csi.CreateVolumeRequest) (v store.Copy, err error) {
 	if r.GetName() == "" {

@@ -32,7 +32,7 @@ type disk struct {
 	isRead bool
 }
 
-func (d *disk) path(folder, key string) string { return filepath.Join(d.dir, folder, key) }
+func (d *disk) volumes() string { return filepath.Join(d.dir, "volumes") }
 
 // do does something on the disk, if it is mounted, or returns an error when the context ends. It goes on then.
 func (d *disk) do(ctx context.Context, do func() error) error {
@@ -82,14 +82,14 @@ func (d *disk) check() error {
 }
 
 func (d *disk) mark(known string) ([]byte, error) {
-	if err := os.MkdirAll(d.path("volumes", ""), 0o700); err != nil {
+	if err := os.MkdirAll(d.volumes(), 0o700); err != nil {
 		return nil, err
 	}
-	if data, err := os.ReadDir(d.path("volumes", "")); err != nil || len(data) > 0 {
-		return nil, errors.Join(err, fmt.Errorf("%s has %d files; restore %s, or empty it", d.path("volumes", ""), len(data), filepath.Dir(known)))
+	if data, err := os.ReadDir(d.volumes()); err != nil || len(data) > 0 {
+		return nil, errors.Join(err, fmt.Errorf("%s has %d files; restore %s, or empty it", d.volumes(), len(data), filepath.Dir(known)))
 	}
 	id := fmt.Appendf(nil, "%016x", rand.Uint64())
-	return id, errors.Join(os.MkdirAll(d.path("old", ""), 0o700), d.store.replace(filepath.Join(d.dir, "id"), id), d.store.replace(known, id))
+	return id, errors.Join(d.store.replace(filepath.Join(d.dir, "id"), id), d.store.replace(known, id))
 }
 
 // read finds data that is in no record, once. Somebody has to look at it; until then, its room is used.
@@ -99,22 +99,20 @@ func (d *disk) read() error {
 	if d.isRead {
 		return nil
 	}
-	for _, folder := range []string{"volumes", "old"} {
-		entries, err := os.ReadDir(d.path(folder, ""))
+	entries, err := os.ReadDir(d.volumes())
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if _, ok := d.used[e.Name()]; ok {
+			continue
+		}
+		info, err := e.Info()
 		if err != nil {
 			return err
 		}
-		for _, e := range entries {
-			if _, ok := d.used[e.Name()]; ok {
-				continue
-			}
-			info, err := e.Info()
-			if err != nil {
-				return err
-			}
-			d.used[e.Name()] = info.Size()
-			klog.Background().Error(nil, "Data is in no record, and stays; remove it if it is not needed", "file", d.path(folder, e.Name()))
-		}
+		d.used[e.Name()] = info.Size()
+		klog.Background().Error(nil, "Data is in no record, and stays; remove it if it is not needed", "file", filepath.Join(d.volumes(), e.Name()))
 	}
 	d.isRead = true
 	return nil

@@ -7,7 +7,6 @@
 //	OWN/disks/POOL                the ID of the disk of a pool
 //	OWN/pools/POOL/id             the same, on the disk
 //	OWN/pools/POOL/volumes/KEY    the data of a copy, a file as large as the volume
-//	OWN/pools/POOL/old/KEY        the data of one that was given up
 //
 // A pool is a disk that is mounted at OWN/pools/POOL. A KEY is a hash of the volume's handle, and the name of the copy. Only
 // the driver of the node writes in OWN; those of other nodes read it ([Peer]).

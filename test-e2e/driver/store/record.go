@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,14 +21,12 @@ import (
 type State string
 
 const (
-	// Creating is the first copy of a volume of which nobody has been told.
-	Creating State = "creating"
-	// Copying is one whose data is not complete.
-	Copying State = "copying"
-	// Ready is one that is complete.
+	// Half is one whose data is not complete. Nobody has been told of it.
+	Half State = "half"
+	// Copied is one that was made from that of another node, is complete, and was never written to.
+	Copied State = "copied"
+	// Ready is one that may have been written to.
 	Ready State = "ready"
-	// Old is one that was given up.
-	Old State = "old"
 )
 
 // Copy is the record of a copy.
@@ -37,20 +34,19 @@ type Copy struct {
 	// Handle is that of the volume, and ID the name of the copy. They do not change.
 	Handle string `json:"handle"`
 	ID     string `json:"id"`
-	// From is the name of the copy that it was made from.
-	From  string `json:"from,omitempty"`
-	State State  `json:"state"`
+	State  State  `json:"state"`
 	// Pool is where it is, and Pools those that are allowed. Empty: all.
 	Pool  string   `json:"pool"`
 	Pools []string `json:"pools,omitempty"`
 	Bytes int64    `json:"bytes"`
 	// Block is whether the volume is a device, without a file system.
 	Block bool `json:"block,omitempty"`
-	// Served is whether it was ever staged.
-	Served bool `json:"served,omitempty"`
-	// RemoveAt is when an old one is removed. Zero: that is not known yet.
+	// RemoveAt is when one is removed that does not count any more. Zero: that is not known yet.
 	RemoveAt time.Time `json:"removeAt,omitzero"`
 }
+
+// IsDue tells that it is to be removed.
+func (c Copy) IsDue() bool { return !c.RemoveAt.IsZero() && !time.Now().Before(c.RemoveAt) }
 
 // Key is the name of the data and of the record.
 func (c Copy) Key() string { return hashOf(c.Handle) + "." + c.ID }
@@ -71,7 +67,7 @@ func Sectors(bytes int64) int64 {
 func (s *Store) replace(path string, data []byte) error {
 	temporary := path + ".tmp"
 	name := strings.SplitN(filepath.Base(path), ".", 2)[0]
-	s.step("write " + name)
+	s.fault.Step("write " + name)
 	file, err := os.OpenFile(temporary, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -80,7 +76,7 @@ func (s *Store) replace(path string, data []byte) error {
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	s.step("rename " + name)
+	s.fault.Step("rename " + name)
 	return errors.Join(os.Rename(temporary, path), SyncFolder(filepath.Dir(path)))
 }
 
@@ -93,16 +89,24 @@ func SyncFolder(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
+// remove removes a file that may be gone already.
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return SyncFolder(filepath.Dir(path))
+}
+
 // decode reads a record, whose name has to be that of its key.
 func decode(data []byte, key string) (c Copy, err error) {
-	if err = json.Unmarshal(data, &c); err == nil && (c.Key() != key || !validName(c.Pool) || c.Bytes < 0) {
+	if err = json.Unmarshal(data, &c); err == nil && (c.Key() != key || c.Bytes < 0) {
 		err = fmt.Errorf("copy %q of %q in pool %q with %d bytes is none of the driver", c.ID, c.Handle, c.Pool, c.Bytes)
 	}
 	return c, err
 }
 
-// Peer is the folder of another node. It may have anything in it: links do not lead out of it, only a regular file of the
-// right size is the data of a volume, and what a record says decides nothing alone.
+// Peer is the folder of another node. It may have anything in it: links do not lead out of it, and only a regular file of the
+// right size is the data of a volume.
 type Peer string
 
 // Open opens the data of a copy, which has to have the size of the volume.
@@ -112,23 +116,30 @@ func (p Peer) Open(handle, id string, bytes int64) (*os.File, error) {
 		return nil, err
 	}
 	defer root.Close()
-	pools, err := fs.ReadDir(root.FS(), "pools")
+	folder, err := root.Open("pools")
 	if err != nil {
 		return nil, err
 	}
+	defer folder.Close()
+	const most = 100
+	pools, err := folder.Readdirnames(most + 1)
+	if err != nil || len(pools) > most {
+		return nil, errors.Join(err, fmt.Errorf("%s has %d pools or more; expected 1 to %d", p, len(pools), most))
+	}
 	for _, pool := range pools {
-		path := filepath.Join("pools", pool.Name(), "volumes", Copy{Handle: handle, ID: id}.Key())
-		file, err := root.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		// To open a device may do something. So it is looked at before.
+		file, err := root.OpenFile(filepath.Join("pools", pool, "volumes", Copy{Handle: handle, ID: id}.Key()), unix.O_PATH|unix.O_NOFOLLOW, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
+		defer file.Close()
 		if err := checkSize(file, bytes); err != nil {
-			return nil, errors.Join(err, file.Close())
+			return nil, err
 		}
-		return file, nil
+		return os.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
 	}
 	return nil, fmt.Errorf("%s has no copy %s of volume %s", p, id, handle)
 }
@@ -139,29 +150,4 @@ func checkSize(file *os.File, bytes int64) error {
 		err = fmt.Errorf("%s is no file of %d bytes", file.Name(), Sectors(bytes))
 	}
 	return err
-}
-
-// Copy returns the record of a copy, if all of its data is there.
-func (p Peer) Copy(handle, id string, bytes int64) (c Copy, err error) {
-	data, err := p.Open(handle, id, bytes)
-	if err != nil {
-		return c, err
-	}
-	_ = data.Close()
-	root, err := os.OpenRoot(string(p))
-	if err != nil {
-		return c, err
-	}
-	defer root.Close()
-	key := Copy{Handle: handle, ID: id}.Key()
-	file, err := root.OpenFile(filepath.Join("records", key+".json"), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return c, err
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, 1<<16))
-	if err != nil {
-		return c, err
-	}
-	return decode(text, key)
 }

@@ -12,7 +12,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/klog/v2"
 )
 
@@ -41,10 +41,6 @@ type Pool struct {
 	Size resource.Quantity
 }
 
-var names = regexp.MustCompile(`^[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?$`)
-
-func validName(name string) bool { return names.MatchString(name) && !strings.Contains(name, "..") }
-
 // ParsePools returns the pools with names and sizes, sorted by name.
 func ParsePools(sizes map[string]string) (pools []Pool, err error) {
 	if len(sizes) == 0 {
@@ -55,8 +51,8 @@ func ParsePools(sizes map[string]string) (pools []Pool, err error) {
 		if err != nil || size.Sign() <= 0 {
 			return nil, fmt.Errorf("pool %s: size %q; expected one that is positive, such as 100Gi", name, sizes[name])
 		}
-		if !validName(name) {
-			return nil, fmt.Errorf("pool %q: expected a name of letters, digits, and single . - _ between them", name)
+		if wrong := validation.IsConfigMapKey(name); len(wrong) > 0 { // It is one of a folder.
+			return nil, fmt.Errorf("pool %q: expected a name: %s", name, strings.Join(wrong, ", "))
 		}
 		pools = append(pools, Pool{Name: name, Size: size})
 	}
@@ -68,8 +64,7 @@ type Store struct {
 	own   string
 	disks map[string]*disk
 	owned *os.File
-	// fault, if not nil, is called before each change of a disk. Tests use it to end the driver there, as kill -9 does.
-	fault func(step string)
+	fault Fault
 
 	lock   sync.Mutex
 	copies map[string]Copy // by key
@@ -78,7 +73,7 @@ type Store struct {
 
 // Open opens the folder of a node. isNew is asked if it has no owner, and returns an error if the node has volumes: then it
 // is not mounted.
-func Open(own, node string, pools []Pool, isNew func() error, fault func(step string)) (*Store, error) {
+func Open(own, node string, pools []Pool, isNew func() error, fault Fault) (*Store, error) {
 	s := &Store{own: own, disks: map[string]*disk{}, copies: map[string]Copy{}, fault: fault}
 	if err := s.claim(node, isNew); err != nil {
 		return nil, fmt.Errorf("%w: the folder of node %s: %w", ErrAway, node, err)
@@ -88,7 +83,7 @@ func Open(own, node string, pools []Pool, isNew func() error, fault func(step st
 	}
 	files, err := os.ReadDir(filepath.Join(own, "records"))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrAway, err)
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrAway, err), s.owned.Close())
 	}
 	for _, file := range files {
 		key, isRecord := strings.CutSuffix(file.Name(), ".json")
@@ -136,7 +131,7 @@ func (s *Store) claim(node string, isNew func() error) error {
 		if err = isNew(); err != nil {
 			return fmt.Errorf("%s is not there, perhaps because it is not mounted: %w", marker, err)
 		}
-		err = errors.Join(os.MkdirAll(filepath.Join(s.own, "records"), 0o700), os.MkdirAll(filepath.Join(s.own, "disks"), 0o700), s.replace(marker, []byte(node)))
+		err = errors.Join(os.MkdirAll(s.own, 0o700), s.replace(marker, []byte(node)))
 		owner = []byte(node)
 	}
 	if err != nil {
@@ -151,12 +146,16 @@ func (s *Store) claim(node string, isNew func() error) error {
 	if err := unix.Flock(int(s.owned.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return errors.Join(fmt.Errorf("another driver uses %s: %w", s.own, err), s.owned.Close())
 	}
-	return nil
+	return errors.Join(os.MkdirAll(filepath.Join(s.own, "records"), 0o700), os.MkdirAll(filepath.Join(s.own, "disks"), 0o700))
 }
 
-func (s *Store) step(name string) {
-	if s.fault != nil {
-		s.fault(name)
+// Fault, if not nil, is called before each change. Tests use it to end the driver there, as kill -9 does.
+type Fault func(step string)
+
+// Step is called before a change.
+func (f Fault) Step(name string) {
+	if f != nil {
+		f(name)
 	}
 }
 
@@ -182,12 +181,6 @@ func (s *Store) Copies(handle string) (copies []Copy, err error) {
 		}
 	}
 	return copies, nil
-}
-
-// Has tells whether there are copies of a volume.
-func (s *Store) Has(handle string) bool {
-	copies, _ := s.Copies(handle)
-	return len(copies) > 0
 }
 
 // Rooms returns what is free in the pools with the names, or in all if there are none. One whose disk is not mounted, or
@@ -256,11 +249,7 @@ func (s *Store) Do(ctx context.Context, c Copy, do func(path string) error) erro
 	if d == nil {
 		return fmt.Errorf("%w: there is no pool %s", ErrAway, c.Pool)
 	}
-	folder := "volumes"
-	if c.State == Old {
-		folder = "old"
-	}
-	return d.do(ctx, func() error { return do(d.path(folder, c.Key())) })
+	return d.do(ctx, func() error { return do(s.Path(c)) })
 }
 
 // Wait waits for what was begun with the data of a copy, also if its disk is away.
@@ -271,7 +260,7 @@ func (s *Store) Wait(ctx context.Context, c Copy) error {
 	return nil
 }
 
-// Path is where the data of a copy is that is not old.
+// Path is where the data of a copy is.
 func (s *Store) Path(c Copy) string { return filepath.Join(s.own, "pools", c.Pool, "volumes", c.Key()) }
 
 // Open opens the data of a copy, if all of it is there.
@@ -288,55 +277,22 @@ func (s *Store) Open(ctx context.Context, c Copy) error {
 	})
 }
 
-// Move makes a copy that is ready an old one, or the other way round. After a crash it is an old one, wherever its data is.
-func (s *Store) Move(ctx context.Context, c Copy, to State) (Copy, error) {
-	c.State, c.RemoveAt = to, time.Time{}
-	if to == Old {
-		if err := s.Put(c); err != nil {
-			return c, err
-		}
-	}
-	err := s.Do(ctx, c, func(path string) error {
-		before := s.disks[c.Pool].path(map[State]string{Old: "volumes", Ready: "old"}[to], c.Key())
-		s.step("move data")
-		if err := os.Rename(before, path); err != nil {
-			if _, missing := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || missing != nil {
-				return err
-			}
-		}
-		return errors.Join(SyncFolder(filepath.Dir(path)), SyncFolder(filepath.Dir(before)))
-	})
-	if err == nil && to == Ready {
-		err = s.Put(c)
-	}
-	return c, err
-}
-
 // Remove removes the data of a copy, and then its record. It can be repeated.
 func (s *Store) Remove(ctx context.Context, c Copy) error {
-	err := s.Do(ctx, c, func(string) error {
-		for _, folder := range []string{"volumes", "old"} {
-			path := s.disks[c.Pool].path(folder, c.Key())
-			s.step("remove data")
-			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			if err := SyncFolder(filepath.Dir(path)); err != nil {
-				return err
-			}
-		}
-		return nil
+	err := s.Do(ctx, c, func(path string) error {
+		s.fault.Step("remove data")
+		return remove(path)
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		s.fault.Step("remove record")
+		err = remove(s.record(c))
 	}
-	s.step("remove record")
-	if err := os.Remove(s.record(c)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return err
 	}
 	s.lock.Lock()
 	delete(s.copies, c.Key())
 	s.lock.Unlock()
 	s.disks[c.Pool].give(c.Key())
-	return SyncFolder(filepath.Dir(s.record(c)))
+	return nil
 }

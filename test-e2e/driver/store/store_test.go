@@ -5,6 +5,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -136,7 +137,7 @@ func TestAway(t *testing.T) {
 	if err := s.Remove(t.Context(), c); !errors.Is(err, ErrAway) {
 		t.Errorf("remove: %v", err)
 	}
-	if err := errors.Join(os.MkdirAll(filepath.Join(disk, "volumes"), 0o700), os.MkdirAll(filepath.Join(disk, "old"), 0o700), os.WriteFile(filepath.Join(disk, "id"), []byte("other"), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(disk, "volumes"), 0o700), os.WriteFile(filepath.Join(disk, "id"), []byte("other"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	expectRooms(t, s, -1, 6)
@@ -182,8 +183,12 @@ func TestPeer(t *testing.T) {
 	c := reserve(t, s, "v", mi, "a")
 	data := s.Path(c)
 	peer := Peer(own)
-	if record, err := peer.Copy("v", "first", mi); err != nil || record.Handle != "v" {
-		t.Errorf("%v, %v", record, err)
+	file, err := peer.Open("v", "first", mi)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := file.ReadAt(make([]byte, mi), 0); n != mi || file.Close() != nil {
+		t.Errorf("read %d bytes: %v", n, err)
 	}
 	for name, attack := range map[string]func() error{
 		"link out of it":       func() error { return os.Symlink(host, data) },
@@ -194,6 +199,12 @@ func TestPeer(t *testing.T) {
 		"larger":               func() error { return os.WriteFile(data, make([]byte, mi+512), 0o600) },
 		"folder is a link":     func() error { return relink(filepath.Dir(data), root) },
 		"pools are a link out": func() error { return relink(filepath.Join(own, "pools"), root) },
+		"pools without end": func() (err error) {
+			for i := range 200 {
+				err = errors.Join(err, os.Mkdir(filepath.Join(own, "pools", fmt.Sprint(i)), 0o700))
+			}
+			return errors.Join(err, os.WriteFile(data, make([]byte, mi), 0o600))
+		},
 	} {
 		if err := os.WriteFile(host, make([]byte, mi), 0o600); err != nil {
 			t.Fatal(err)
@@ -205,8 +216,15 @@ func TestPeer(t *testing.T) {
 		if err := attack(); err != nil {
 			t.Fatal(err)
 		}
+		opened := opens(t, data)
 		if file, err := peer.Open("v", "first", mi); err == nil {
 			t.Errorf("%s: opened %s", name, file.Name())
+		}
+		if name == "pipe" && opened() { // as it would a device
+			t.Error("opened a pipe to look at it")
+		}
+		for i := range 200 {
+			_ = os.Remove(filepath.Join(own, "pools", fmt.Sprint(i)))
 		}
 		for _, path := range []string{filepath.Dir(data), filepath.Join(own, "pools")} {
 			if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {
@@ -220,24 +238,12 @@ func TestPeer(t *testing.T) {
 
 func relink(path, to string) error { return errors.Join(os.RemoveAll(path), os.Symlink(to, path)) }
 
-// TestMove is repeated after each step.
-func TestMove(t *testing.T) {
+// TestRemove can be repeated.
+func TestRemove(t *testing.T) {
 	s := open(t, t.TempDir())
 	c := reserve(t, s, "v", mi, "a")
-	for _, to := range []State{Old, Ready} {
-		for range 2 {
-			moved, err := s.Move(t.Context(), c, to)
-			if err != nil || moved.State != to {
-				t.Fatalf("%v, %v", moved, err)
-			}
-			c = moved
-		}
-		expectRooms(t, s, 7, 6)
-	}
-	if err := s.Open(t.Context(), c); err != nil {
-		t.Error(err)
-	}
-	if err := errors.Join(s.Remove(t.Context(), c), s.Remove(t.Context(), c)); err != nil {
+	expectRooms(t, s, 7, 6)
+	if err := errors.Join(s.Open(t.Context(), c), s.Remove(t.Context(), c), s.Remove(t.Context(), c)); err != nil {
 		t.Error(err)
 	}
 	expectRooms(t, s, 8, 6)
@@ -252,6 +258,21 @@ func TestParsePools(t *testing.T) {
 		if _, err := ParsePools(sizes); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; expected %q", text, err, want)
 		}
+	}
+}
+
+// opens returns whether a file was opened since.
+func opens(t *testing.T, path string) func() bool {
+	t.Helper()
+	watch, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(watch) })
+	_, _ = unix.InotifyAddWatch(watch, path, unix.IN_OPEN) // some are behind links
+	return func() bool {
+		n, _ := unix.Read(watch, make([]byte, 4096))
+		return n > 0
 	}
 }
 

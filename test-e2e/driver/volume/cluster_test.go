@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -68,7 +67,8 @@ func newCluster(t *testing.T) *cluster {
 		c.start(name)
 	}
 	t.Cleanup(func() {
-		for name := range c.nodes {
+		for name, n := range c.nodes {
+			n.endCopies()
 			c.unmount(name)
 		}
 		for file := range c.loops() {
@@ -90,6 +90,7 @@ type death struct {
 	lock  sync.Mutex
 	steps []string
 	at    int
+	name  string
 	dead  bool
 	// kill ends the calls that wait for a goroutine that is dead.
 	kill context.CancelFunc
@@ -98,7 +99,7 @@ type death struct {
 func (d *death) step(name string) {
 	d.lock.Lock()
 	d.steps = append(d.steps, name)
-	d.dead = d.dead || len(d.steps) == d.at
+	d.dead = d.dead || len(d.steps) == d.at || name == d.name
 	dead := d.dead
 	d.lock.Unlock()
 	if dead {
@@ -117,15 +118,8 @@ func (d *death) isDead() bool {
 func (c *cluster) start(name string) *Node {
 	c.Helper()
 	if old := c.nodes[name]; old != nil {
-		old.lock.Lock()
-		jobs, s := maps.Clone(old.copies), old.store
-		old.lock.Unlock()
-		for _, job := range jobs { // A process that was killed has no copies that go on.
-			job.cancel()
-			<-job.ended
-		}
-		if s != nil {
-			c.must(s.Close())
+		if old.endCopies(); old.store.Load() != nil {
+			c.must(old.store.Load().Close())
 		}
 	}
 	c.death[name] = &death{kill: func() {}}
@@ -140,6 +134,15 @@ func (c *cluster) start(name string) *Node {
 		c.Log(err)
 	}
 	return n
+}
+
+// endCopies has no copy go on, as a process that was killed has none.
+func (n *Node) endCopies() {
+	n.copies.Range(func(_, job any) bool {
+		job.(copying).cancel()
+		<-job.(copying).ended
+		return true
+	})
 }
 
 // path is where a node stages volumes.
@@ -269,10 +272,37 @@ func (c *cluster) unstage(node, handle string) {
 	c.must(c.nodes[node].Unstage(c.call, handle, c.path(node)))
 }
 
+// drained is a cluster with a volume on n, which was drained. The claim was sent to m.
+func drained(t *testing.T) (c *cluster, handle string) {
+	t.Helper()
+	c = newCluster(t)
+	handle = c.create("n")
+	c.drain("n", "m")
+	return c, handle
+}
+
+// moved is the same, and a pod has read the volume on m.
+func moved(t *testing.T) (c *cluster, handle string) {
+	t.Helper()
+	c, handle = drained(t)
+	c.read("m", handle, "first")
+	return c, handle
+}
+
+// drain cordons a node, and sends the claim to another one.
+func (c *cluster) drain(from, to string) {
+	c.Helper()
+	c.cordon(from, "cordoned")
+	c.place()
+	c.send(to)
+}
+
 // write stages a volume, writes a file, and unstages it.
 func (c *cluster) write(node, handle, content string) {
 	c.Helper()
 	c.must(c.stage(node, handle))
+	c.sweep(handle)
+	c.later(mountTime) // a pod uses it so long
 	c.must(os.WriteFile(filepath.Join(c.path(node), "file"), []byte(content), 0o600))
 	c.unstage(node, handle)
 }
@@ -281,6 +311,8 @@ func (c *cluster) write(node, handle, content string) {
 func (c *cluster) read(node, handle, want string) {
 	c.Helper()
 	c.must(c.stage(node, handle))
+	c.sweep(handle)
+	c.later(mountTime) // a pod uses it so long
 	content, err := os.ReadFile(filepath.Join(c.path(node), "file"))
 	if err != nil || string(content) != want {
 		c.Errorf("%s reads %q, %v; expected %q", node, content, err, want)
@@ -288,7 +320,7 @@ func (c *cluster) read(node, handle, want string) {
 	c.unstage(node, handle)
 }
 
-// sweep looks at the volume on all nodes.
+// sweep looks at the volume on all nodes, as they do when it has changed.
 func (c *cluster) sweep(handle string) {
 	c.Helper()
 	for _, n := range c.nodes {
@@ -298,10 +330,10 @@ func (c *cluster) sweep(handle string) {
 	}
 }
 
-// copies returns what a node has of the volume, as in "first ready, x old".
+// copies returns what a node has of the volume, as in "first ready, copy old": one that is removed later.
 func (c *cluster) copies(node, handle string) string {
 	var texts []string
-	copies, err := c.nodes[node].store.Copies(handle)
+	copies, err := c.nodes[node].store.Load().Copies(handle)
 	if err != nil {
 		return err.Error()
 	}
@@ -309,6 +341,9 @@ func (c *cluster) copies(node, handle string) string {
 		id := copy.ID
 		if id != rebuild.FirstCopy {
 			id = "copy"
+		}
+		if !copy.RemoveAt.IsZero() {
+			copy.State = "old"
 		}
 		texts = append(texts, fmt.Sprintf("%s %s", id, copy.State))
 	}
@@ -329,6 +364,34 @@ func (c *cluster) pv() rebuild.Volume {
 	pv, err := c.server.CoreV1().PersistentVolumes().Get(c.Context(), "pv", metav1.GetOptions{})
 	c.must(err)
 	return named.VolumeOf(pv)
+}
+
+// away takes the disk of a node away, until back is called.
+func (c *cluster) away(node string) (back func()) {
+	c.Helper()
+	pool := filepath.Join(c.root, node, "pools", "p")
+	c.must(os.Rename(pool, c.root+"/disk-"+node))
+	return func() { c.must(errors.Join(os.RemoveAll(pool), os.Rename(c.root+"/disk-"+node, pool))) }
+}
+
+// later has time pass for the copies that nodes have given up.
+func (c *cluster) later(passed time.Duration) {
+	c.Helper()
+	for _, node := range c.nodes {
+		for _, old := range node.store.Load().All() {
+			if !old.RemoveAt.IsZero() {
+				old.RemoveAt = old.RemoveAt.Add(-passed)
+				c.must(node.store.Load().Put(old))
+			}
+		}
+	}
+}
+
+func (c *cluster) expectLeft(node string, want int64) {
+	c.Helper()
+	if got := c.left(node); got != want {
+		c.Errorf("%s has %d Mi left; expected %d", node, got, want)
+	}
 }
 
 func (c *cluster) left(node string) int64 {
@@ -361,10 +424,25 @@ func (c *cluster) killed(node string, at int, do func()) string {
 	if !d.isDead() {
 		return ""
 	}
-	return d.steps[at-1]
+	return d.steps[len(d.steps)-1]
 }
 
-// broken mounts nothing.
-type broken struct{ mount.Interface }
+// killedAt is the same for a step with a name.
+func (c *cluster) killedAt(node, name string, do func()) {
+	c.Helper()
+	c.death[node].name = name
+	if c.killed(node, 0, do) != name {
+		c.Fatalf("it does not come to %q", name)
+	}
+}
 
-func (broken) Mount(string, string, string, []string) error { return errors.New("broken") }
+// broken mounts nothing. Meanwhile, other nodes see that the volume is in use.
+type broken struct {
+	mount.Interface
+	meanwhile func()
+}
+
+func (b broken) Mount(string, string, string, []string) error {
+	b.meanwhile()
+	return errors.New("broken")
+}

@@ -4,6 +4,7 @@ package volume
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
@@ -29,40 +31,35 @@ import (
 // PoolsKey is the attribute of a volume with the names of the pools that are allowed, with commas between them. Empty: all.
 const PoolsKey = "pools"
 
-// copying is a copy that goes on, or has ended: then err is what the next call gets.
+// patience is how long another node may take to open a file.
+const patience = 10 * time.Second
+
+// copying is a copy that goes on.
 type copying struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
-	err    error
 }
 
 // rebuild begins a copy, or goes on with one that a driver has left that was killed.
 func (n *Node) rebuild(ctx context.Context, s *store.Store, k *known) error {
-	if err := n.join(k.handle); err != nil {
-		return err
+	if _, isCopying := n.copies.Load(k.handle); isCopying {
+		return stillCopied(k.handle)
 	}
 	for _, c := range k.copies {
-		if c.ID != k.Copy && rebuild.IsWanted(k.Volume, n.Name, c.ID) {
+		if rebuild.IsWanted(k.Volume, n.Name, c.ID) {
 			return n.startCopy(ctx, s, *k, c)
 		}
 	}
 	size := k.PV.Spec.Capacity[corev1.ResourceStorage]
 	c := store.Copy{
-		Handle: k.handle, ID: strings.ToLower(rand.Text()), From: k.Copy, State: store.Copying, Bytes: size.Value(),
+		Handle: k.handle, ID: strings.ToLower(rand.Text()), State: store.Half, Bytes: size.Value(),
 		Block: k.PV.Spec.VolumeMode != nil && *k.PV.Spec.VolumeMode == corev1.PersistentVolumeBlock,
 	}
 	if pools := k.PV.Spec.CSI.VolumeAttributes[PoolsKey]; pools != "" {
 		c.Pools = strings.Split(pools, ",")
 	}
-	// Before anything changes for it. The other node may hang.
-	if err := bounded(ctx, func() error {
-		file, err := n.open(k, c)
-		if err != nil {
-			return err
-		}
-		return file.Close()
-	}); err != nil {
-		return fmt.Errorf("%w: %w", store.ErrAway, err)
+	if err := n.see(ctx, k); err != nil { // before anything changes for it
+		return err
 	}
 	c, err := s.Reserve(ctx, c)
 	if err == nil {
@@ -81,31 +78,53 @@ func isRefused(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
 }
 
-// open opens the copy that counts, on the node that is listed.
-func (n *Node) open(k *known, c store.Copy) (*os.File, error) {
-	if len(k.Homes) == 0 {
-		return nil, fmt.Errorf("no node has volume %s by its list", k.handle)
+// open opens the copy that counts, on another node that has the volume.
+func (n *Node) open(ctx context.Context, k *known) (file *os.File, err error) {
+	size := k.PV.Spec.Capacity[corev1.ResourceStorage]
+	err = fmt.Errorf("no node has volume %s by its affinity or list", k.handle)
+	for _, node := range k.Owners() {
+		if file, err = n.openAt(ctx, node, k.handle, k.Copy, size.Value()); err == nil {
+			return file, nil
+		}
 	}
-	return n.peer(k.Homes[0].Name).Open(k.handle, c.From, c.Bytes)
+	return nil, fmt.Errorf("%w: %w", store.ErrAway, err)
 }
 
-func (n *Node) peer(node string) store.Peer { return store.Peer(filepath.Join(n.Peers, node)) }
-
-// join returns Aborted if a copy goes on, and the error of one that has ended, once.
-func (n *Node) join(handle string) error {
-	n.lock.Lock()
-	defer n.lock.Unlock()
-	job := n.copies[handle]
-	if job == nil {
-		return nil
-	}
+// openAt opens a copy on a node, which may hang: then one looks at it, and nobody waits long.
+func (n *Node) openAt(ctx context.Context, node, handle, id string, bytes int64) (*os.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	place, _ := n.looks.LoadOrStore(node, make(chan struct{}, 1))
 	select {
-	case <-job.ended:
-		delete(n.copies, handle)
-		return job.err
-	default:
-		return stillCopied(handle)
+	case place.(chan struct{}) <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("node %s hangs: %w", node, ctx.Err())
 	}
+	type result struct {
+		file *os.File
+		err  error
+	}
+	ended := make(chan result, 1)
+	go func() {
+		defer func() { <-place.(chan struct{}) }()
+		file, err := store.Peer(filepath.Join(n.Peers, node)).Open(handle, id, bytes)
+		ended <- result{file, err}
+	}()
+	select {
+	case r := <-ended:
+		return r.file, r.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("node %s hangs: %w", node, ctx.Err())
+	}
+}
+
+// see returns an error if the copy that counts cannot be seen now.
+func (n *Node) see(ctx context.Context, k *known) error {
+	file, err := n.open(ctx, k)
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }
 
 func stillCopied(handle string) error {
@@ -114,18 +133,13 @@ func stillCopied(handle string) error {
 
 // cancel ends a copy that goes on. If it does not end before the call, the error is Aborted.
 func (n *Node) cancel(ctx context.Context, handle string) error {
-	n.lock.Lock()
-	job := n.copies[handle]
-	n.lock.Unlock()
-	if job == nil {
+	job, isCopying := n.copies.Load(handle)
+	if !isCopying {
 		return nil
 	}
-	job.cancel()
+	job.(copying).cancel()
 	select {
-	case <-job.ended:
-		n.lock.Lock()
-		defer n.lock.Unlock()
-		delete(n.copies, handle)
+	case <-job.(copying).ended:
 		return nil
 	case <-ctx.Done():
 		return stillCopied(handle)
@@ -135,61 +149,68 @@ func (n *Node) cancel(ctx context.Context, handle string) error {
 // startCopy makes the copy in the background.
 func (n *Node) startCopy(ctx context.Context, s *store.Store, k known, c store.Copy) error {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	job := &copying{cancel: cancel, ended: make(chan struct{})}
-	n.lock.Lock()
-	n.copies[k.handle] = job
-	n.lock.Unlock()
+	job := copying{cancel, make(chan struct{})}
+	n.copies.Store(k.handle, job)
 	go func() {
 		defer close(job.ended)
+		defer n.copies.Delete(k.handle)
 		defer cancel()
 		select {
 		case n.slots <- struct{}{}:
 			defer func() { <-n.slots }()
-			job.err = withCode(n.copy(background, s, k, c))
 		case <-background.Done():
+			return
 		}
-		if job.err != nil && background.Err() == nil { // The pod may go elsewhere, so the room is given back.
-			klog.FromContext(ctx).Error(job.err, "Copy failed", "volume", k.handle, "copy", c.ID)
-			if err := n.giveUp(background, s, k.handle); err != nil { // Sweep looks again
-				klog.FromContext(ctx).Error(err, "Giving a copy up failed, will try again", "volume", k.handle)
+		err := n.copy(background, s, k, c)
+		if err == nil || background.Err() != nil {
+			return
+		}
+		// The pod may go elsewhere, so the room is given back.
+		klog.FromContext(ctx).Error(err, "Copy failed, will try again when it is asked for", "volume", k.handle, "copy", c.ID)
+		if err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			k, err := n.look(background, s, k.handle)
+			if err == nil && !k.IsUnconfirmed {
+				err = n.giveUp(background, s, &k)
 			}
+			return err
+		}); err != nil { // Sweep looks again.
+			klog.FromContext(ctx).Error(err, "Giving a copy up failed, will try again", "volume", k.handle)
 		}
 	}()
 	return stillCopied(k.handle)
 }
 
-// giveUp takes begun away, and then gives the room back.
-func (n *Node) giveUp(ctx context.Context, s *store.Store, handle string) error {
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		k, err := n.look(ctx, s, handle)
-		if err == nil && !k.IsUnconfirmed {
-			if err = n.patch(ctx, &k, n.API.Cancel(k.Volume, n.Name)); err == nil {
-				err = n.tidy(ctx, s, &k)
-			}
-		}
-		return err
-	})
+// giveUp takes begun away, and then gives the room back. What cannot be seen now, Sweep looks at again.
+func (n *Node) giveUp(ctx context.Context, s *store.Store, k *known) error {
+	err := n.patch(ctx, k, n.API.Cancel(k.Volume, n.Name))
+	if err == nil {
+		err = n.tidy(ctx, s, k)
+	}
+	if errors.Is(err, store.ErrAway) {
+		return nil
+	}
+	return err
 }
 
 // copy makes the data of a copy, and says that it is complete.
 func (n *Node) copy(ctx context.Context, s *store.Store, k known, c store.Copy) error {
-	if c.State == store.Copying {
-		from, err := n.open(&k, c)
+	if c.State == store.Half {
+		from, err := n.open(ctx, &k)
 		if err != nil {
-			return fmt.Errorf("%w: %w", store.ErrAway, err)
+			return err
 		}
 		defer from.Close()
 		if err := s.Do(ctx, c, func(path string) error { return n.allocate(path, c) }); err != nil {
 			return err
 		}
-		n.step("copy data")
+		n.Fault.Step("copy data")
 		if err := copyData(ctx, from, s.Path(c), store.Sectors(c.Bytes)); err != nil {
 			return err
 		}
 		if err := s.Open(ctx, c); err != nil { // still the same disk
 			return err
 		}
-		c.State = store.Ready
+		c.State = store.Copied
 		if err := s.Put(c); err != nil {
 			return err
 		}
@@ -214,36 +235,12 @@ func copyData(ctx context.Context, from io.Reader, path string, size int64) erro
 		return err
 	}
 	buffer, zeros := make([]byte, 1<<20), make([]byte, 1<<20)
-	offset := int64(0)
-	for err == nil {
-		if err = ctx.Err(); err != nil {
-			break
+	for at := int64(0); at < size && err == nil; at += int64(len(buffer)) {
+		buffer = buffer[:min(int64(len(buffer)), size-at)]
+		if _, err = io.ReadFull(from, buffer); err == nil && !bytes.Equal(buffer, zeros[:len(buffer)]) {
+			_, err = to.WriteAt(buffer, at)
 		}
-		var length int
-		length, err = io.ReadFull(from, buffer)
-		if data := buffer[:length]; !bytes.Equal(data, zeros[:length]) {
-			if _, writeErr := to.WriteAt(data, offset); writeErr != nil {
-				err = writeErr
-			}
-		}
-		offset += int64(length)
-	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		if err = nil; offset != size {
-			err = fmt.Errorf("read %d bytes; expected %d", offset, size)
-		}
+		err = cmp.Or(err, ctx.Err())
 	}
 	return errors.Join(err, to.Sync(), to.Close())
-}
-
-// bounded does something that may hang, and returns when the context ends.
-func bounded(ctx context.Context, do func() error) error {
-	result := make(chan error, 1)
-	go func() { result <- do() }()
-	select {
-	case err := <-result:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -20,8 +20,8 @@ import (
 // Create creates a volume with the size, kind and allowed pools that are wanted, or returns the one with the name, if it has
 // at most limit bytes (0: any).
 func (n *Node) Create(ctx context.Context, name string, wanted store.Copy, limit int64) (store.Copy, error) {
-	wanted.Handle, wanted.ID, wanted.State = HandleOf(name, n.Name), rebuild.FirstCopy, store.Creating
-	s, done, err := n.begin(wanted.Handle)
+	wanted.Handle, wanted.ID, wanted.State = HandleOf(name, n.Name), rebuild.FirstCopy, store.Half
+	s, done, err := n.beginHere(wanted.Handle)
 	if err != nil {
 		return wanted, err
 	}
@@ -31,10 +31,10 @@ func (n *Node) Create(ctx context.Context, name string, wanted store.Copy, limit
 	if err != nil && !apierrors.IsNotFound(err) {
 		return wanted, withCode(err)
 	}
-	own := slices.IndexFunc(k.copies, func(c store.Copy) bool { return c.ID == wanted.ID && c.State != store.Old })
+	own := slices.IndexFunc(k.copies, func(c store.Copy) bool { return c.ID == wanted.ID })
 	switch {
-	case own < 0 && exists, own >= 0 && exists && k.Copy != wanted.ID:
-		return wanted, status.Errorf(codes.Aborted, "volume %s exists, and is elsewhere", wanted.Handle)
+	case exists && (own < 0 || k.Copy != wanted.ID || k.copies[own].State == store.Half):
+		return wanted, status.Errorf(codes.Aborted, "volume %s exists, and is not here", wanted.Handle)
 	case own < 0:
 		wanted, err = s.Reserve(ctx, wanted)
 	default:
@@ -64,7 +64,7 @@ func (n *Node) Create(ctx context.Context, name string, wanted store.Copy, limit
 // Delete deletes a volume. It can be repeated. It fails on a node that does not own the volume: external-provisioner with
 // --node-deployment asks every node to delete a volume without a node affinity, and takes the first OK for its end.
 func (n *Node) Delete(ctx context.Context, handle string) error {
-	s, done, err := n.begin(handle)
+	s, done, err := n.beginHere(handle)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func (n *Node) makeImage(path string, c store.Copy) error {
 	if err := n.allocate(path, c); err != nil || c.Block {
 		return err
 	}
-	n.step("mke2fs")
+	n.Fault.Step("mke2fs")
 	if _, err := n.run("mke2fs", "-q", "-F", "-t", "ext4", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", path); err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (n *Node) makeImage(path string, c store.Copy) error {
 
 // allocate makes the file, and takes the room that it has not taken.
 func (n *Node) allocate(path string, c store.Copy) error {
-	n.step("allocate")
+	n.Fault.Step("allocate")
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (n *Node) allocate(path string, c store.Copy) error {
 
 // attach attaches a loop device to a file, or finds the one that is attached.
 func (n *Node) attach(path string) (device string, err error) {
-	n.step("losetup")
+	n.Fault.Step("losetup")
 	return n.run("losetup", "--find", "--show", "--nooverlap", path)
 }
 
@@ -48,7 +48,7 @@ func (n *Node) attach(path string) (device string, err error) {
 func (n *Node) detachLater(c store.Copy) error {
 	devices, err := attached(c)
 	for _, device := range devices {
-		n.step("losetup --detach")
+		n.Fault.Step("losetup --detach")
 		_, detachErr := n.run("losetup", "--detach", device)
 		err = errors.Join(err, detachErr)
 	}
@@ -56,26 +56,33 @@ func (n *Node) detachLater(c store.Copy) error {
 }
 
 // attached returns the loop devices of a copy. The kernel tells, also of those that another mount namespace has, and after
-// losetup --detach. Keys are unique, and the rest of the path is not the same after a restart of the driver.
+// losetup --detach.
 func attached(c store.Copy) (devices []string, err error) {
 	all, err := os.ReadDir("/sys/block") // without it, nobody could tell
 	if err != nil {
 		return nil, err
 	}
 	for _, device := range all {
-		path, err := os.ReadFile(filepath.Join("/sys/block", device.Name(), "loop/backing_file"))
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENODEV) {
-			continue // not attached, or not any more
-		}
+		name, err := backingFile(filepath.Join("/sys/block", device.Name()))
 		if err != nil {
 			return nil, err
 		}
-		name, _, _ := strings.Cut(filepath.Base(strings.TrimSpace(string(path))), " (deleted)")
 		if name == c.Key() {
 			devices = append(devices, "/dev/"+device.Name())
 		}
 	}
 	return devices, nil
+}
+
+// backingFile returns the name of the file that is attached to a device, if one is. Names are keys, which are unique; the rest
+// of the path is not the same after a restart of the driver.
+func backingFile(device string) (name string, err error) {
+	path, err := os.ReadFile(filepath.Join(device, "loop/backing_file"))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENODEV) {
+		return "", nil // not attached, or not any more
+	}
+	name, _, _ = strings.Cut(filepath.Base(strings.TrimSpace(string(path))), " (deleted)")
+	return name, err
 }
 
 func (n *Node) run(program string, arguments ...string) (string, error) {
@@ -84,10 +91,4 @@ func (n *Node) run(program string, arguments ...string) (string, error) {
 		return "", fmt.Errorf("%s %s: %w: %s", program, strings.Join(arguments, " "), err, out)
 	}
 	return strings.TrimSpace(string(out)), nil
-}
-
-func (n *Node) step(name string) {
-	if n.Fault != nil {
-		n.Fault(name)
-	}
 }

@@ -30,11 +30,11 @@ func TestKilled(t *testing.T) {
 			func(c *cluster, v string) { _ = c.nodes["n"].Unstage(c.call, v, c.path("n")) },
 			func(c *cluster, v string) { c.unstage("n", v) },
 			"first ready", ""},
-		{"rebuild", "m", leave,
+		{"rebuild", "m", func(c *cluster, _ string) { c.drain("n", "m") },
 			func(c *cluster, v string) { _ = c.stage("m", v) },
 			func(c *cluster, v string) { c.read("m", v, "first"); c.sweep(v) },
 			"first old", "copy ready"},
-		{"rebuild, and the pod goes away", "m", leave,
+		{"rebuild, and the pod goes away", "m", func(c *cluster, _ string) { c.drain("n", "m") },
 			func(c *cluster, v string) { _ = c.stage("m", v) },
 			func(c *cluster, v string) {
 				c.place()
@@ -52,7 +52,7 @@ func TestKilled(t *testing.T) {
 			}, "", ""},
 		{"unstage while copying", "m",
 			func(c *cluster, v string) {
-				leave(c, v)
+				c.drain("n", "m")
 				for c.pv().Copied.Node == "" {
 					_ = c.nodes["m"].Stage(c.call, v, c.path("m"))
 					time.Sleep(time.Millisecond)
@@ -62,15 +62,19 @@ func TestKilled(t *testing.T) {
 			func(c *cluster, v string) { c.unstage("m", v) },
 			"first ready", ""},
 		{"give up", "n",
-			func(c *cluster, v string) { leave(c, v); c.read("m", v, "first") },
+			func(c *cluster, v string) { c.drain("n", "m"); c.must(c.stage("m", v)) },
+			func(c *cluster, v string) { _ = c.nodes["n"].Sweep(c.call, v) },
+			func(c *cluster, v string) { c.sweep(v); c.unstage("m", v); c.read("m", v, "first") },
+			"first old", "copy ready"},
+		{"remove", "n",
+			func(c *cluster, v string) { c.drain("n", "m"); c.read("m", v, "first"); c.later(time.Hour) },
 			func(c *cluster, v string) { _ = c.nodes["n"].Sweep(c.call, v) },
 			func(c *cluster, v string) { c.sweep(v); c.read("m", v, "first") },
-			"first old", "copy ready"},
+			"", "copy ready"},
 		{"go back", "n",
 			func(c *cluster, v string) {
-				leave(c, v)
+				c.drain("n", "m")
 				c.read("m", v, "first")
-				c.sweep(v)
 				c.takeBack()
 			},
 			func(c *cluster, v string) { _ = c.stage("n", v) },
@@ -101,7 +105,7 @@ func TestKilled(t *testing.T) {
 				}
 				for node, n := range c.nodes {
 					used := int64(0)
-					for _, copy := range n.store.All() {
+					for _, copy := range n.store.Load().All() {
 						used += copy.Bytes / mi
 					}
 					if c.left(node) != 8-used {
@@ -117,14 +121,6 @@ func TestKilled(t *testing.T) {
 			}
 		}
 	}
-}
-
-// leave drains n, and sends the claim to m.
-func leave(c *cluster, _ string) {
-	c.Helper()
-	c.cordon("n", "cordoned")
-	c.place()
-	c.send("m")
 }
 
 // TestKilledCreate kills the driver while it makes a volume. The call is repeated, or never comes again.

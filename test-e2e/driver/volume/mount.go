@@ -5,6 +5,7 @@ package volume
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -45,11 +46,10 @@ func (n *Node) mount(c store.Copy, data, path string, options []string) error {
 	return n.detachLater(c) // when it is unmounted, also if the node is killed
 }
 
-// mountAt mounts something at a path, unless that is done.
-func (n *Node) mountAt(c store.Copy, source, path, fsType string, options []string) error {
-	mounted, err := n.isMounted(path)
-	if err != nil || mounted {
-		return err
+// mountAt mounts something at a path, unless the copy is there. It hides what else is.
+func (n *Node) mountAt(c store.Copy, source, path, fsType string, options []string) (err error) {
+	if isAt(c, path) {
+		return nil
 	}
 	if c.Block {
 		if err = os.MkdirAll(filepath.Dir(path), 0o750); err == nil {
@@ -61,7 +61,7 @@ func (n *Node) mountAt(c store.Copy, source, path, fsType string, options []stri
 	if err != nil {
 		return err
 	}
-	n.step("mount")
+	n.Fault.Step("mount")
 	if err := n.Mounter.Mount(source, path, fsType, options); err != nil {
 		return err
 	}
@@ -76,16 +76,36 @@ func (n *Node) mountAt(c store.Copy, source, path, fsType string, options []stri
 	return os.Chmod(path, info.Mode()|0o777)
 }
 
-// unmount unmounts what is mounted at a staging path, or in it.
+// isAt tells whether a copy is mounted at a path: its device has the data of the copy.
+func isAt(c store.Copy, path string) bool {
+	var stat unix.Stat_t
+	if unix.Stat(path, &stat) != nil {
+		return false
+	}
+	device := stat.Dev
+	if stat.Mode&unix.S_IFMT == unix.S_IFBLK {
+		device = stat.Rdev
+	}
+	file, err := backingFile(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(device), unix.Minor(device)))
+	return err == nil && file == c.Key()
+}
+
+// unmount unmounts all that is mounted at a staging path, and then in it: a pod may have put something of that name into its
+// volume.
 func (n *Node) unmount(path string) error {
-	for _, target := range []string{filepath.Join(path, device), path} {
-		mounted, err := n.isMounted(target)
-		if err == nil && mounted {
-			n.step("unmount")
-			err = n.Mounter.Unmount(target)
-		}
-		if err != nil {
-			return err
+	for _, target := range []string{path, filepath.Join(path, device)} {
+		for {
+			mounted, err := n.Mounter.IsMountPoint(target)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			if !mounted {
+				break
+			}
+			n.Fault.Step("unmount")
+			if err := n.Mounter.Unmount(target); err != nil {
+				return err
+			}
 		}
 	}
 	if err := os.Remove(filepath.Join(path, device)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -94,52 +114,42 @@ func (n *Node) unmount(path string) error {
 	return nil
 }
 
-func (n *Node) isMounted(path string) (bool, error) {
-	mounted, err := n.Mounter.IsMountPoint(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return mounted, err
-}
-
-// Publish binds a volume that is staged to the path of a pod. Nothing is bound after the call has ended, or while the
-// volume is unstaged.
-func (n *Node) Publish(ctx context.Context, handle, staging, path string, readonly bool) error {
-	_, done, err := n.begin(handle)
+// Publish binds a volume that is staged, as a device or with a file system, to the path of a pod.
+func (n *Node) Publish(ctx context.Context, handle, staging, path string, block, readonly bool) error {
+	s, done, err := n.beginHere(handle)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if ctx.Err() != nil {
-		return status.FromContextError(ctx.Err()).Err()
-	}
-	c, err := n.Get(handle)
-	if status.Code(err) == codes.NotFound { // Not final: something may be mounted.
-		err = status.Error(codes.Unavailable, err.Error())
+	k, err := n.look(ctx, s, handle)
+	if err == nil {
+		err = ctx.Err() // nothing is bound after the call has ended
 	}
 	if err != nil {
-		return err
+		return withCode(err)
 	}
-	source := target(c, staging)
-	isStaged, err := n.isMounted(source)
-	if err == nil && (!isStaged || staging == "") {
-		return status.Errorf(codes.FailedPrecondition, "volume %s is not staged at %q", handle, staging)
+	c, _ := k.current()
+	switch {
+	case !n.isStaged(k, staging):
+		return status.Errorf(codes.FailedPrecondition, "copy %s of volume %s is not staged at %q", k.Copy, handle, staging)
+	case c.Block != block:
+		return status.Errorf(codes.InvalidArgument, "volume %s was made with volume mode Block: %t", handle, c.Block)
 	}
-	if err == nil {
-		err = n.mountAt(c, source, path, "", []string{"bind"})
-	}
+	err = n.mountAt(c, target(c, staging), path, "", []string{"bind"})
 	if err == nil && readonly { // also what was bound by a driver that was killed then
 		err = unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 	}
-	if err != nil {
-		return status.Errorf(codes.Internal, "mount volume %s: %v", handle, err)
-	}
-	return nil
+	return withCode(err)
 }
 
 // Unpublish unmounts the path of a pod, and removes it.
 func (n *Node) Unpublish(handle, path string) error {
-	n.step("unpublish")
+	done, err := n.begin(handle)
+	if err != nil {
+		return err
+	}
+	defer done()
+	n.Fault.Step("unpublish")
 	if err := mount.CleanupMountPoint(path, n.Mounter, true); err != nil {
 		return status.Errorf(codes.Internal, "unmount volume %s: %v", handle, err)
 	}

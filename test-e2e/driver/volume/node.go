@@ -3,7 +3,6 @@
 package volume
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,16 +41,16 @@ type Node struct {
 	Mounter mount.Interface
 	// Exec runs losetup of util-linux, and mke2fs.
 	Exec exec.Interface
-	// Fault, if not nil, is called before each change. Tests use it to end the driver there, as kill -9 does.
-	Fault func(step string)
+	// Fault is what tests end the driver with.
+	Fault store.Fault
 
-	lock  sync.Mutex
-	store *store.Store
+	store atomic.Pointer[store.Store]
 	// busy are the volumes for which a call goes on, and copies those that are being copied, by handle.
-	busy   sync.Map
-	copies map[string]*copying
-	// ended are the volumes that were deleted with their claims, as they were last, by name.
+	busy, copies sync.Map
+	// ended has the copy that counted of volumes that were deleted with their claims, by name.
 	ended sync.Map
+	// looks has a place for the one who looks at a node, by its name.
+	looks sync.Map
 	// slots has a place for each copy that may go on.
 	slots chan struct{}
 }
@@ -60,17 +60,16 @@ const parallelCopies = 2
 
 // Start opens the folder of the node. If that fails, all methods do, and it can be called again.
 func (n *Node) Start(ctx context.Context) error {
-	n.lock.Lock()
-	defer n.lock.Unlock()
-	if n.copies == nil {
-		n.copies, n.slots = map[string]*copying{}, make(chan struct{}, parallelCopies)
-	}
-	if n.store != nil {
+	if n.store.Load() != nil {
 		return nil
 	}
 	s, err := store.Open(n.Own, n.Name, n.Pools, func() error { return n.hasNoVolumes(ctx) }, n.Fault)
-	n.store = s
-	return err
+	if err != nil {
+		return err
+	}
+	n.slots = make(chan struct{}, parallelCopies)
+	n.store.Store(s)
+	return nil
 }
 
 // hasNoVolumes returns an error if the API server knows of volumes that this node has, or has had.
@@ -99,14 +98,19 @@ func makerOf(handle string) string { return handle[strings.LastIndexByte(handle,
 func nameOf(handle string) string { return strings.TrimSuffix(handle, "@"+makerOf(handle)) }
 
 // begin keeps other calls from a volume until done is called.
-func (n *Node) begin(handle string) (s *store.Store, done func(), err error) {
-	if s, err = n.opened(); err != nil {
-		return nil, nil, err
-	}
+func (n *Node) begin(handle string) (done func(), err error) {
 	if _, isBusy := n.busy.LoadOrStore(handle, true); isBusy {
-		return nil, nil, status.Errorf(codes.Aborted, "another call for volume %s goes on", handle)
+		return nil, status.Errorf(codes.Aborted, "another call for volume %s goes on", handle)
 	}
-	return s, func() { n.busy.Delete(handle) }, nil
+	return func() { n.busy.Delete(handle) }, nil
+}
+
+// beginHere is the same, and returns what is on the disks of the node.
+func (n *Node) beginHere(handle string) (s *store.Store, done func(), err error) {
+	if s, err = n.opened(); err == nil {
+		done, err = n.begin(handle)
+	}
+	return s, done, err
 }
 
 // known is what is known of a volume: by the API server, and here.
@@ -118,7 +122,7 @@ type known struct {
 
 // current returns the copy that counts, if this node has it.
 func (k known) current() (store.Copy, bool) {
-	i := slices.IndexFunc(k.copies, func(c store.Copy) bool { return c.ID == k.Copy && (c.State == store.Ready || c.State == store.Old) })
+	i := slices.IndexFunc(k.copies, func(c store.Copy) bool { return c.ID == k.Copy && c.State != store.Half })
 	if i < 0 {
 		return store.Copy{}, false
 	}
@@ -127,17 +131,16 @@ func (k known) current() (store.Copy, bool) {
 
 func (n *Node) look(ctx context.Context, s *store.Store, handle string) (k known, err error) {
 	k.handle = handle
-	if k.copies, err = s.Copies(handle); err != nil {
-		return k, err
+	if k.copies, err = s.Copies(handle); err == nil {
+		k.Volume, err = n.API.Volume(ctx, nameOf(handle), handle)
 	}
-	k.Volume, err = n.API.Volume(ctx, nameOf(handle), handle)
 	return k, err
 }
 
 // patch writes a change, unless the volume has changed.
 func (n *Node) patch(ctx context.Context, k *known, change *rebuild.Change) (err error) {
-	if change != nil && n.Fault != nil {
-		n.Fault("patch volume")
+	if change != nil {
+		n.Fault.Step("patch volume")
 	}
 	k.Volume, err = n.API.Patch(ctx, k.Volume, change)
 	return err
@@ -145,12 +148,10 @@ func (n *Node) patch(ctx context.Context, k *known, change *rebuild.Change) (err
 
 // opened returns what is on the disks of the node.
 func (n *Node) opened() (*store.Store, error) {
-	n.lock.Lock()
-	defer n.lock.Unlock()
-	if n.store == nil {
-		return nil, status.Errorf(codes.Unavailable, "the folder of node %s is not mounted", n.Name)
+	if s := n.store.Load(); s != nil {
+		return s, nil
 	}
-	return n.store, nil
+	return nil, status.Errorf(codes.Unavailable, "the folder of node %s is not mounted", n.Name)
 }
 
 // Rooms returns what is free in the pools with the names, or in all.
@@ -169,13 +170,17 @@ func (n *Node) Get(handle string) (store.Copy, error) {
 		return store.Copy{}, err
 	}
 	copies, err := s.Copies(handle)
-	if i := slices.IndexFunc(copies, func(c store.Copy) bool { return c.State == store.Ready }); i >= 0 {
-		return copies[i], nil
+	if err != nil {
+		return store.Copy{}, withCode(err)
 	}
-	return store.Copy{}, withCode(cmp.Or(err, status.Errorf(codes.NotFound, "volume %s is not on node %s", handle, n.Name)))
+	if len(copies) == 0 {
+		return store.Copy{}, status.Errorf(codes.NotFound, "volume %s is not on node %s", handle, n.Name)
+	}
+	return copies[0], nil
 }
 
-// withCode gives an error a status. What cannot be told now is not final.
+// withCode gives an error a status. None is final but that there is no such volume: then a kubelet unstages what it could not
+// stage, and nothing stays.
 func withCode(err error) error {
 	switch _, ok := status.FromError(err); {
 	case err == nil || ok:
@@ -184,8 +189,8 @@ func withCode(err error) error {
 		return status.Error(codes.ResourceExhausted, err.Error())
 	case apierrors.IsConflict(err):
 		return status.Error(codes.Aborted, err.Error())
-	case errors.Is(err, store.ErrAway), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:
-		return status.Error(codes.Unavailable, err.Error())
+	case apierrors.IsNotFound(err):
+		return status.Error(codes.NotFound, err.Error())
 	}
-	return status.Error(codes.Internal, err.Error())
+	return status.Error(codes.Unavailable, err.Error())
 }

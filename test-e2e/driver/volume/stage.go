@@ -4,7 +4,6 @@ package volume
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -20,28 +19,19 @@ import (
 // Stage mounts a volume at a path, with options. If the data is elsewhere, a copy is begun, and the error is Aborted until it
 // is complete and the affinity names this node. What is staged is not asked about again.
 func (n *Node) Stage(ctx context.Context, handle, path string, options ...string) error {
-	s, done, err := n.begin(handle)
+	s, done, err := n.beginHere(handle)
 	if err != nil {
 		return err
 	}
 	defer done()
 	k, err := n.look(ctx, s, handle)
-	if apierrors.IsNotFound(err) {
-		return status.Errorf(codes.NotFound, "there is no PersistentVolume of volume %s", handle)
-	}
 	if err != nil {
 		return withCode(err)
 	}
-	c, has := k.current()
-	if has {
-		staged, err := n.isMounted(target(c, path))
-		if err != nil {
-			return withCode(err)
-		}
-		if staged && k.InUse.Node == n.Name {
-			return nil
-		}
+	if n.isStaged(k, path) {
+		return nil
 	}
+	c, has := k.current()
 	cluster, err := n.API.Cluster(ctx, k.Volume, n.Name)
 	if err != nil {
 		return withCode(err)
@@ -60,28 +50,29 @@ func (n *Node) Stage(ctx context.Context, handle, path string, options ...string
 	}
 }
 
+// isStaged tells whether the copy that counts is mounted at a staging path, and others know. Something else may be: what a
+// node has staged stays there when it was taken for one that is off.
+func (n *Node) isStaged(k known, path string) bool {
+	c, has := k.current()
+	return has && k.InUse == rebuild.Mark{Node: n.Name, ID: c.ID} && isAt(c, target(c, path))
+}
+
 // serve mounts the copy that counts, in the call: nothing is mounted after NodeUnstageVolume.
-func (n *Node) serve(ctx context.Context, s *store.Store, k *known, c store.Copy, path string, options []string) (err error) {
-	if c.State == store.Old {
-		if c, err = s.Move(ctx, c, store.Ready); err != nil {
-			return withCode(err)
-		}
-	}
-	if err := s.Open(ctx, c); err != nil {
-		return withCode(err)
-	}
-	if err := n.patch(ctx, k, n.API.Use(k.Volume, n.Name)); err != nil {
-		return withCode(err)
-	}
-	err = s.Do(ctx, c, func(string) error { return n.mount(c, s.Path(c), path, options) })
-	if err == nil && !c.Served {
-		c.Served = true
+func (n *Node) serve(ctx context.Context, s *store.Store, k *known, c store.Copy, path string, options []string) error {
+	err := s.Open(ctx, c)
+	if err == nil && (c.State != store.Ready || !c.RemoveAt.IsZero()) { // before it is written to
+		c.State, c.RemoveAt = store.Ready, time.Time{}
 		err = s.Put(c)
 	}
 	if err == nil {
+		err = n.patch(ctx, k, n.API.Use(k.Volume, n.Name))
+	}
+	if err != nil {
+		return withCode(err)
+	}
+	if err = s.Do(ctx, c, func(data string) error { return n.mount(c, data, path, options) }); err == nil {
 		return nil
 	}
-	// The kubelet does not unstage what it could not stage. If that cannot be undone now, the error is not final.
 	if undoErr := n.unstage(ctx, s, k, path); undoErr != nil {
 		return status.Errorf(codes.Aborted, "mount volume %s: %v; undo that: %v", k.handle, err, undoErr)
 	}
@@ -90,7 +81,7 @@ func (n *Node) serve(ctx context.Context, s *store.Store, k *known, c store.Copy
 
 // Unstage ends a copy that goes on, unmounts the volume, and takes the flags of this node away. After that, nothing goes on.
 func (n *Node) Unstage(ctx context.Context, handle, path string) error {
-	s, done, err := n.begin(handle)
+	s, done, err := n.beginHere(handle)
 	if err != nil {
 		return err
 	}
@@ -129,21 +120,7 @@ func (n *Node) unstage(ctx context.Context, s *store.Store, k *known, path strin
 	if err := n.patch(ctx, k, n.API.Unuse(k.Volume, n.Name)); err != nil {
 		return err
 	}
-	if err := n.patch(ctx, k, n.API.Cancel(k.Volume, n.Name)); err != nil {
-		return err
-	}
-	return n.tidy(ctx, s, k)
-}
-
-// tidy removes copies that never counted, and that nobody wants.
-func (n *Node) tidy(ctx context.Context, s *store.Store, k *known) (err error) {
-	for _, c := range k.copies {
-		isHalf := c.State == store.Copying || c.State == store.Creating || !c.Served && c.ID != rebuild.FirstCopy && c.State == store.Ready
-		if isHalf && c.ID != k.Copy && !rebuild.IsWanted(k.Volume, n.Name, c.ID) {
-			err = errors.Join(err, s.Remove(ctx, c))
-		}
-	}
-	return err
+	return n.giveUp(ctx, s, k)
 }
 
 // detach waits until the data of a copy is attached to no device: losetup detaches a device when nothing has it open.

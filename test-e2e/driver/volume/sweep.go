@@ -5,7 +5,7 @@ package volume
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 	"time"
 
@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
@@ -32,6 +31,8 @@ const (
 	// should be.
 	sweepTime     = 30 * time.Second
 	sweepInterval = 10 * time.Second
+	// mountTime is how long a call may take that stages a volume.
+	mountTime = 3 * time.Minute
 	// sweepers are how many volumes are looked at side by side, so that one disk that hangs does not keep the others waiting.
 	sweepers = 4
 )
@@ -43,31 +44,24 @@ func (n *Node) Run(ctx context.Context) error {
 	own := informers.NewSharedInformerFactoryWithOptions(n.API.Client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, n.Name).String()
 	})).Core().V1().Nodes().Informer()
-	_, err := volumes.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(now any) { n.enqueue(queue, now) },
-		UpdateFunc: func(_, now any) { n.enqueue(queue, now) },
-		DeleteFunc: func(last any) {
-			if gone, ok := last.(cache.DeletedFinalStateUnknown); ok {
-				last = gone.Obj
+	err := errors.Join(rebuild.OnChange(volumes, func(_, now any) {
+		pv := now.(*corev1.PersistentVolume)
+		if !n.API.IsOurs(pv) {
+			return
+		}
+		if _, err := n.Get(pv.Spec.CSI.VolumeHandle); err == nil {
+			if isEnded(pv) {
+				n.ended.Store(pv.Name, n.API.VolumeOf(pv).Copy)
+			} else {
+				n.ended.Delete(pv.Name)
 			}
-			if pv := last.(*corev1.PersistentVolume); n.API.IsOurs(pv) && isEnded(pv) {
-				if s, err := n.opened(); err == nil && s.Has(pv.Spec.CSI.VolumeHandle) {
-					n.ended.Store(pv.Name, n.API.VolumeOf(pv))
-				}
-			}
-			n.enqueue(queue, last)
-		},
-	})
-	if err != nil {
-		return err
-	}
-	_, err = own.AddEventHandler(cache.ResourceEventHandlerFuncs{ // It may have come back.
-		AddFunc: func(any) { n.enqueueAll(queue, func(store.Copy) bool { return true }) },
-		UpdateFunc: func(before, now any) {
-			isNew := before.(*corev1.Node).UID != now.(*corev1.Node).UID
-			n.enqueueAll(queue, func(store.Copy) bool { return isNew })
-		},
-	})
+			queue.Add(pv.Spec.CSI.VolumeHandle)
+		}
+	}), rebuild.OnChange(own, func(before, now any) {
+		if old, ok := before.(*corev1.Node); !ok || old.UID != now.(*corev1.Node).UID { // It may have come back.
+			n.enqueueAll(queue, func(store.Copy) bool { return true })
+		}
+	}))
 	if err != nil {
 		return err
 	}
@@ -86,18 +80,10 @@ func (n *Node) Run(ctx context.Context) error {
 			klog.FromContext(ctx).Error(err, "Offering nothing, will try again")
 			return
 		}
-		n.enqueueAll(queue, func(c store.Copy) bool { return !isOpen || c.State != store.Ready && time.Now().After(c.RemoveAt) })
+		n.enqueueAll(queue, func(c store.Copy) bool { return !isOpen || c.State == store.Half || c.IsDue() })
 		isOpen = true
 	}, sweepInterval)
 	return nil
-}
-
-func (n *Node) enqueue(queue workqueue.TypedInterface[string], object any) {
-	if pv := object.(*corev1.PersistentVolume); n.API.IsOurs(pv) {
-		if s, err := n.opened(); err == nil && s.Has(pv.Spec.CSI.VolumeHandle) {
-			queue.Add(pv.Spec.CSI.VolumeHandle)
-		}
-	}
 }
 
 // isEnded tells that the claim is gone, and that the volume is to be deleted with it.
@@ -139,69 +125,57 @@ func (n *Node) sweepNext(ctx context.Context, queue workqueue.TypedRateLimitingI
 // Sweep looks at the copies of a volume: after calls that were lost, after the node has come back, and after the volume has
 // gone elsewhere.
 func (n *Node) Sweep(ctx context.Context, handle string) error {
-	s, done, err := n.begin(handle)
+	s, done, err := n.beginHere(handle)
 	if err != nil {
 		return err
 	}
 	defer done()
 	k, err := n.look(ctx, s, handle)
-	if apierrors.IsNotFound(err) {
-		return n.sweepGone(ctx, s, k)
-	}
-	if err != nil {
+	isGone := apierrors.IsNotFound(err)
+	if err != nil && !isGone {
 		return err
 	}
-	n.lock.Lock()
-	if job := n.copies[handle]; job != nil && !slices.ContainsFunc(k.copies, func(c store.Copy) bool { return rebuild.IsWanted(k.Volume, n.Name, c.ID) }) {
-		job.cancel()
-	}
-	_, isCopying := n.copies[handle]
-	n.lock.Unlock()
-	if !isCopying {
-		if err := n.tidy(ctx, s, &k); err != nil {
+	isWanted := func(c store.Copy) bool { return rebuild.IsWanted(k.Volume, n.Name, c.ID) }
+	if isGone || !slices.ContainsFunc(k.copies, isWanted) {
+		if err := n.cancel(ctx, handle); err != nil {
 			return err
 		}
+	}
+	if isGone {
+		return n.tidyGone(ctx, s, k)
 	}
 	if err := n.releaseUnused(ctx, s, &k); err != nil {
 		return err
 	}
-	for _, c := range k.copies {
-		switch {
-		case c.State == store.Old && (c.ID == k.Copy && slices.Contains(k.Owners(), n.Name)):
-			_, err = s.Move(ctx, c, store.Ready)
-		case c.State == store.Old && isEnded(k.PV):
-			err = s.Remove(ctx, c)
-		case c.State == store.Old:
-			err = n.expire(ctx, s, &k, c)
-		case c.State == store.Ready && c.ID == k.Copy && k.Affinity == nil:
-			err = n.show(ctx, s, &k, c)
-		case c.State == store.Ready && rebuild.IsSuperseded(k.Volume, c.ID):
-			err = n.retire(ctx, s, &k, c)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sweepGone looks at copies without a PersistentVolume. Those that were complete stay, because it may come back from a backup,
-// unless this node has seen that it was deleted with its claim, and was elsewhere.
-func (n *Node) sweepGone(ctx context.Context, s *store.Store, k known) error {
-	if err := n.cancel(ctx, k.handle); err != nil {
+	if err := n.show(ctx, s, &k); err != nil {
 		return err
 	}
-	last, isEnded := n.ended.Load(nameOf(k.handle))
+	return n.tidy(ctx, s, &k)
+}
+
+// tidy removes copies that do not count, and that nobody wants.
+func (n *Node) tidy(ctx context.Context, s *store.Store, k *known) (err error) {
 	for _, c := range k.copies {
-		var err error
 		switch {
-		case c.State == store.Creating, c.State == store.Copying, isEnded && (c.State == store.Old || rebuild.IsSuperseded(last.(rebuild.Volume), c.ID)):
-			err = s.Remove(ctx, c)
-		case c.State == store.Old:
-			err = n.expireAt(ctx, s, c, true)
+		case c.ID == k.Copy, rebuild.IsWanted(k.Volume, n.Name, c.ID):
+		case c.State == store.Half, isEnded(k.PV):
+			err = errors.Join(err, s.Remove(ctx, c))
+		default:
+			err = errors.Join(err, n.retire(ctx, s, k, c))
 		}
-		if err != nil {
-			return err
+	}
+	return err
+}
+
+// tidyGone is for copies without a PersistentVolume. It may come back from a backup, so what is complete stays, unless this
+// node has seen that it was deleted with its claim, and did not count, or that the new one was served.
+func (n *Node) tidyGone(ctx context.Context, s *store.Store, k known) error {
+	copyID, isEnded := n.ended.Load(nameOf(k.handle))
+	for _, c := range k.copies {
+		if c.State == store.Half || c.IsDue() || isEnded && c.ID != copyID {
+			if err := s.Remove(ctx, c); err != nil {
+				return err
+			}
 		}
 	}
 	n.ended.Delete(nameOf(k.handle))
@@ -214,6 +188,11 @@ func (n *Node) releaseUnused(ctx context.Context, s *store.Store, k *known) erro
 		return nil
 	}
 	for _, c := range k.copies {
+		if !c.Block { // What is mounted stays; a driver may have been killed before the mount.
+			if err := n.detachLater(c); err != nil {
+				return err
+			}
+		}
 		if isAttached, err := n.isAttached(ctx, s, c); err != nil || isAttached {
 			return err
 		}
@@ -230,8 +209,12 @@ func (n *Node) isAttached(ctx context.Context, s *store.Store, c store.Copy) (bo
 	return len(devices) > 0, err
 }
 
-// show says that this node has the copy that counts, if the list does not.
-func (n *Node) show(ctx context.Context, s *store.Store, k *known, c store.Copy) error {
+// show says that this node has the copy that counts of a released volume, if the list does not.
+func (n *Node) show(ctx context.Context, s *store.Store, k *known) error {
+	c, has := k.current()
+	if !has || k.Affinity != nil {
+		return nil
+	}
 	cluster, err := n.API.Cluster(ctx, k.Volume, n.Name)
 	if err != nil {
 		return err
@@ -247,57 +230,31 @@ func (n *Node) show(ctx context.Context, s *store.Store, k *known, c store.Copy)
 	return n.patch(ctx, k, change)
 }
 
-// retire gives a copy up that is old by the PersistentVolume, when the new one was seen.
+// retire removes a complete copy that does not count any more, KeepOld after the one that counts was used, and only while that
+// one can be seen. What nobody has written to is removed at once then.
 func (n *Node) retire(ctx context.Context, s *store.Store, k *known, c store.Copy) error {
+	isUsed := k.InUse.ID == k.Copy
+	switch {
+	case !isUsed && time.Until(c.RemoveAt) > n.KeepOld-mountTime: // It was used for a moment: perhaps it cannot be mounted.
+		c.RemoveAt = time.Time{}
+		return s.Put(c)
+	case c.State == store.Ready && (c.RemoveAt.IsZero() && !isUsed || time.Now().Before(c.RemoveAt)):
+		return nil
+	}
 	if isAttached, err := n.isAttached(ctx, s, c); err != nil || isAttached {
 		return cmp.Or(err, status.Errorf(codes.Aborted, "copy %s is still attached", c.ID))
 	}
-	if _, err := n.successor(ctx, s, k); err != nil {
+	if own, isHere := k.current(); isHere {
+		if err := s.Open(ctx, own); err != nil {
+			return err
+		}
+	} else if err := n.see(ctx, k); err != nil {
 		return err
 	}
-	klog.FromContext(ctx).Info("Gave up a copy", "volume", k.handle, "copy", c.ID, "for", k.Copy)
-	_, err := s.Move(ctx, c, store.Old)
-	return err
-}
-
-// successor returns the record of the copy that counts, if all of its data is there.
-func (n *Node) successor(ctx context.Context, s *store.Store, k *known) (c store.Copy, err error) {
-	if own, isHere := k.current(); isHere {
-		return own, s.Open(ctx, own)
-	}
-	size, found := k.PV.Spec.Capacity[corev1.ResourceStorage], store.Copy{}
-	err = bounded(ctx, func() (err error) {
-		for _, node := range k.Affinity {
-			if found, err = n.peer(node).Copy(k.handle, k.Copy, size.Value()); err == nil {
-				return nil
-			}
-		}
-		return fmt.Errorf("copy %s of volume %s is on no node of %v: %w", k.Copy, k.handle, k.Affinity, err)
-	})
-	if err != nil {
-		return c, err // found may still be written
-	}
-	return found, nil
-}
-
-// expire removes an old copy KeepOld after the new one was served.
-func (n *Node) expire(ctx context.Context, s *store.Store, k *known, c store.Copy) error {
-	isServed := k.InUse.Node != "" && k.InUse.ID == k.Copy
-	if c.RemoveAt.IsZero() && !isServed {
-		next, err := n.successor(ctx, s, k)
-		isServed = err == nil && next.Served
-	}
-	return n.expireAt(ctx, s, c, isServed)
-}
-
-func (n *Node) expireAt(ctx context.Context, s *store.Store, c store.Copy, isServed bool) error {
-	switch {
-	case c.RemoveAt.IsZero() && isServed:
+	if c.State == store.Ready && c.RemoveAt.IsZero() {
 		c.RemoveAt = time.Now().Add(n.KeepOld)
 		return s.Put(c)
-	case !c.RemoveAt.IsZero() && time.Now().After(c.RemoveAt):
-		klog.FromContext(ctx).Info("Removing an old copy", "volume", c.Handle, "copy", c.ID)
-		return s.Remove(ctx, c)
 	}
-	return nil
+	klog.FromContext(ctx).Info("Removing a copy that does not count", "volume", c.Handle, "copy", c.ID, "for", k.Copy)
+	return s.Remove(ctx, c)
 }

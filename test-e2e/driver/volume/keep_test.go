@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volume
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"capacityv2.internal/test-e2e/driver/store"
+)
+
+// TestKeep has a volume that was moved from n to m, and what the nodes keep of it, after a while.
+func TestKeep(t *testing.T) {
+	for name, test := range map[string]struct {
+		do   func(c *cluster, v string)
+		n, m string
+	}{
+		"an hour later":         {func(c *cluster, v string) { c.later(time.Hour) }, "", "copy ready"},
+		"the new one is away":   {func(c *cluster, v string) { c.later(time.Hour); c.Cleanup(c.away("m")) }, "first old", "copy ready"},
+		"it is named again":     {func(c *cluster, v string) { c.later(time.Hour); c.takeBack() }, "first old", "copy ready"},
+		"it is used again":      {func(c *cluster, v string) { c.later(time.Hour); c.takeBack(); c.write("n", v, "second") }, "first ready", "copy old"},
+		"the volume is gone":    {func(c *cluster, v string) { c.remove() }, "first old", "copy ready"},
+		"an hour after that":    {func(c *cluster, v string) { c.later(time.Hour); c.remove() }, "", "copy ready"},
+		"deleted, and not seen": {func(c *cluster, v string) { c.remove(); c.nodes["n"].ended.Store("pv", "x") }, "", "copy ready"},
+		"it counts, and its node comes back": {func(c *cluster, v string) {
+			c.takeBack()
+			c.cordon("n", "gone")
+			c.place()
+			c.later(time.Hour)
+		}, "first old", "copy ready"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, v := moved(t)
+			c.expectCopies("n", v, "first old")
+			test.do(c, v)
+			for range 2 {
+				c.sweep(v)
+			}
+			c.expectCopies("n", v, test.n)
+			c.expectCopies("m", v, test.m)
+		})
+	}
+}
+
+func (c *cluster) remove() {
+	c.Helper()
+	c.must(c.server.CoreV1().PersistentVolumes().Delete(c.Context(), "pv", metav1.DeleteOptions{}))
+}
+
+// takeBack does what an administrator does who wants the old copy of n.
+func (c *cluster) takeBack() {
+	c.Helper()
+	pv := c.pv().PV.DeepCopy()
+	pv.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0] = "n"
+	delete(pv.Annotations, driver+"/copy")
+	_, err := c.server.CoreV1().PersistentVolumes().Update(c.Context(), pv, metav1.UpdateOptions{})
+	c.must(err)
+	c.send("n")
+}
+
+// TestNotServed has a copy that counts and was never staged, or whose node was killed when it had staged it. It is not
+// removed before the next one was seen.
+func TestNotServed(t *testing.T) {
+	for name, test := range map[string]struct {
+		do   func(c *cluster, v string)
+		data string
+		kept string
+	}{
+		"never staged": {func(c *cluster, v string) {}, "first", "copy copied"},
+		"killed after the mount": {func(c *cluster, v string) {
+			c.killedAt("m", "losetup --detach", func() { _ = c.nodes["m"].Stage(c.call, v, c.path("m")) })
+			c.start("m")
+			c.write("m", v, "second")
+		}, "second", "copy ready"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, v := drained(t)
+			c.confirmed(v)
+			c.start("m")
+			test.do(c, v)
+			c.drain("m", "o")
+			c.must(c.stage("o", v))
+			c.unstage("o", v)
+			back := c.away("o")
+			c.sweep(v)
+			c.expectCopies("m", v, test.kept)
+			back()
+			c.read("o", v, test.data)
+		})
+	}
+}
+
+// TestGone removes no complete copy because its PersistentVolume is not found.
+func TestGone(t *testing.T) {
+	c := newCluster(t)
+	v := c.create("n")
+	pv := c.pv().PV
+	c.remove()
+	c.sweep(v)
+	c.expectCopies("n", v, "first ready")
+	_, err := c.server.CoreV1().PersistentVolumes().Create(t.Context(), pv, metav1.CreateOptions{}) // from a backup
+	c.must(err)
+	c.read("n", v, "first")
+	// So is the record, from when the volume was made: it is not formatted again.
+	record := c.nodes["n"].store.Load().All()[0]
+	record.State = store.Half
+	c.must(c.nodes["n"].store.Load().Put(record))
+	c.sweep(v)
+	_, err = c.nodes["n"].Create(t.Context(), "pv", store.Copy{Bytes: size}, 0)
+	c.expect(err, codes.Aborted, "exists, and is not here")
+	c.expect(c.stage("n", v), codes.Unavailable, "copy first is not here")
+	record.State = store.Ready
+	c.must(c.nodes["n"].store.Load().Put(record))
+	c.read("n", v, "first")
+}
+
+// TestEnded removes old copies at once, when the volume is deleted with its claim.
+func TestEnded(t *testing.T) {
+	c, v := moved(t)
+	pv := c.pv().PV.DeepCopy()
+	pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete
+	_, err := c.server.CoreV1().PersistentVolumes().Update(t.Context(), pv, metav1.UpdateOptions{})
+	c.must(err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.nodes["n"].Run(ctx) }()
+	c.must(c.nodes["m"].Delete(t.Context(), v))
+	for deadline := time.Now().Add(10 * time.Second); c.copies("n", v) != "" && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	}
+	c.expectCopies("n", v, "")
+	stop()
+	c.must(<-ended)
+}
+
+// TestReturnEmpty has a node come back with an empty folder, and with an empty disk: neither shows a copy, offers room or
+// says that a volume is gone.
+func TestReturnEmpty(t *testing.T) {
+	c := newCluster(t)
+	v := c.create("n")
+	c.must(os.Rename(filepath.Join(c.root, "n"), filepath.Join(c.root, "away")))
+	n := c.start("n")
+	c.expectLeft("n", -1)
+	c.expect(n.Delete(t.Context(), v), codes.Unavailable, "not mounted")
+	c.expect(n.Stage(t.Context(), v, c.path("n")), codes.Unavailable, "not mounted")
+	_, err := n.Create(t.Context(), "other", store.Copy{Bytes: size}, 0)
+	c.expect(err, codes.Unavailable, "not mounted")
+	c.must(os.MkdirAll(filepath.Join(c.root, "n"), 0o700)) // This is all that a new folder needs.
+	c.must(os.WriteFile(filepath.Join(c.root, "n", "owner"), []byte("n"), 0o600))
+	n = c.start("n")
+	c.expectLeft("n", 8)
+	c.expect(n.Stage(t.Context(), v, c.path("n")), codes.Unavailable, "copy first is not here")
+	c.must(n.store.Load().Close())
+	n.store.Store(nil)
+	_ = os.RemoveAll(filepath.Join(c.root, "n"))
+	c.must(os.Rename(filepath.Join(c.root, "away"), filepath.Join(c.root, "n")))
+
+	n = c.start("n")
+	back := c.away("n")
+	c.must(os.MkdirAll(filepath.Join(c.root, "n", "pools", "p", "volumes"), 0o700)) // another disk
+	c.expectLeft("n", -1)
+	c.expect(n.Stage(t.Context(), v, c.path("n")), codes.Unavailable, "not the disk of pool p")
+	c.expect(n.Delete(t.Context(), v), codes.Unavailable, "not the disk of pool p")
+	back()
+	c.read("n", v, "first")
+}

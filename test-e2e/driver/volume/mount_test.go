@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volume
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"k8s.io/mount-utils"
+)
+
+// unmountHere ends what a node has staged, as a reboot does.
+func (c *cluster) unmountHere(node string) {
+	c.Helper()
+	c.must(c.nodes[node].Mounter.Unmount(c.path(node)))
+}
+
+func (c *cluster) publish(node, handle string) error {
+	return c.nodes[node].Publish(c.call, handle, c.path(node), filepath.Join(c.root, "target"), false, false)
+}
+
+// TestLinkOfPod unmounts nothing that a pod has put a link to into its volume.
+func TestLinkOfPod(t *testing.T) {
+	c := newCluster(t)
+	v := c.create("n")
+	other := t.TempDir()
+	c.must(mount.New("").Mount("tmpfs", other, "tmpfs", nil))
+	c.must(c.stage("n", v))
+	c.must(os.Symlink(other, filepath.Join(c.path("n"), device)))
+	c.unstage("n", v)
+	if mounted, err := mount.New("").IsMountPoint(other); err != nil || !mounted {
+		t.Errorf("mounted: %t, %v", mounted, err)
+	}
+	c.must(mount.New("").Unmount(other))
+	c.must(c.stage("n", v))
+	if _, err := os.Lstat(filepath.Join(c.path("n"), device)); err != nil {
+		t.Error(err)
+	}
+	c.unstage("n", v)
+}
+
+// TestStagedBefore has a node that was taken for one that is off, and whose pod has not ended. The volume was written to
+// elsewhere, and comes back: what is staged is the old copy.
+func TestStagedBefore(t *testing.T) {
+	c := newCluster(t)
+	v := c.create("n")
+	c.must(c.stage("n", v))
+	c.cordon("n", "off")
+	c.place()
+	c.send("m")
+	c.write("m", v, "second")
+	c.expect(c.publish("n", v), codes.FailedPrecondition, "is not staged")
+	c.cordon("n", "")
+	c.drain("m", "n")
+	c.expect(c.publish("n", v), codes.FailedPrecondition, "is not staged")
+	c.read("n", v, "second")
+}
+
+// TestPublishUnused binds nothing of which other nodes do not know that it is used.
+func TestPublishUnused(t *testing.T) {
+	c := newCluster(t)
+	v := c.create("n")
+	c.must(c.stage("n", v))
+	c.cordon("n", "off")
+	c.place()
+	c.cordon("n", "")
+	c.place()
+	c.expect(c.publish("n", v), codes.FailedPrecondition, "is not staged")
+	c.must(c.stage("n", v))
+	c.must(c.publish("n", v))
+	// While a call goes on, which may mount, nothing is unmounted.
+	done, err := c.nodes["n"].begin(v)
+	c.must(err)
+	c.expect(c.nodes["n"].Unpublish(v, filepath.Join(c.root, "target")), codes.Aborted, "goes on")
+	done()
+	c.must(c.nodes["n"].Unpublish(v, filepath.Join(c.root, "target")))
+	c.unstage("n", v)
+}
+
+// TestMountFails leaves neither flags nor devices after a mount that has failed, and outdates no copy.
+func TestMountFails(t *testing.T) {
+	c, v := drained(t)
+	c.nodes["m"].Mounter = broken{c.nodes["m"].Mounter, func() { c.sweep(v) }}
+	c.expect(c.stage("m", v), codes.Unavailable, "broken")
+	if got := c.pv(); got.InUse.Node != "" {
+		t.Errorf("in use on %s", got.InUse.Node)
+	}
+	c.sweep(v)
+	c.expectCopies("n", v, "first ready")
+	c.start("m")
+	c.read("m", v, "first")
+}
+
+// TestUnmountedByHand takes in-use away after the node was restarted, and not while the data is attached.
+func TestUnmountedByHand(t *testing.T) {
+	c := newCluster(t)
+	v := c.create("n")
+	c.must(c.stage("n", v))
+	c.start("n")
+	c.sweep(v)
+	if c.pv().InUse.Node != "n" {
+		t.Error("in-use is gone while the volume is mounted")
+	}
+	c.must(os.WriteFile(filepath.Join(c.path("n"), "file"), []byte("second"), 0o600))
+	c.unmountHere("n")
+	c.expectUnused(v)
+	c.read("n", v, "second")
+}
+
+// TestNeverMounted detaches what a driver has attached that was killed before the mount.
+func TestNeverMounted(t *testing.T) {
+	c := newCluster(t)
+	v := c.create("n")
+	c.start("n")
+	c.killedAt("n", "mount", func() { _ = c.stage("n", v) })
+	if len(c.loops()) == 0 {
+		t.Error("nothing is attached")
+	}
+	c.start("n")
+	c.expectUnused(v)
+}
+
+// expectUnused expects that nothing is attached soon, and that others know.
+func (c *cluster) expectUnused(handle string) {
+	c.Helper()
+	for range 100 { // the kernel detaches the device
+		if c.sweep(handle); c.pv().InUse.Node == "" {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	c.Errorf("in use on %s; attached: %v", c.pv().InUse.Node, c.loops())
+}
