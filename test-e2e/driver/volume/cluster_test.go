@@ -4,14 +4,11 @@ package volume
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -83,35 +80,6 @@ func (c *cluster) must(err error) {
 	if err != nil {
 		c.Fatal(err)
 	}
-}
-
-// death ends the goroutines of a node at a step, and all that go on later: deferred calls change nothing either.
-type death struct {
-	lock  sync.Mutex
-	steps []string
-	at    int
-	name  string
-	dead  bool
-	// kill ends the calls that wait for a goroutine that is dead.
-	kill context.CancelFunc
-}
-
-func (d *death) step(name string) {
-	d.lock.Lock()
-	d.steps = append(d.steps, name)
-	d.dead = d.dead || len(d.steps) == d.at || name == d.name
-	dead := d.dead
-	d.lock.Unlock()
-	if dead {
-		d.kill()
-		runtime.Goexit()
-	}
-}
-
-func (d *death) isDead() bool {
-	d.lock.Lock()
-	defer d.lock.Unlock()
-	return d.dead
 }
 
 // start starts the driver of a node, or starts it again after it was killed.
@@ -366,27 +334,6 @@ func (c *cluster) pv() rebuild.Volume {
 	return named.VolumeOf(pv)
 }
 
-// away takes the disk of a node away, until back is called.
-func (c *cluster) away(node string) (back func()) {
-	c.Helper()
-	pool := filepath.Join(c.root, node, "pools", "p")
-	c.must(os.Rename(pool, c.root+"/disk-"+node))
-	return func() { c.must(errors.Join(os.RemoveAll(pool), os.Rename(c.root+"/disk-"+node, pool))) }
-}
-
-// later has time pass for the copies that nodes have given up.
-func (c *cluster) later(passed time.Duration) {
-	c.Helper()
-	for _, node := range c.nodes {
-		for _, old := range node.store.Load().All() {
-			if !old.RemoveAt.IsZero() {
-				old.RemoveAt = old.RemoveAt.Add(-passed)
-				c.must(node.store.Load().Put(old))
-			}
-		}
-	}
-}
-
 func (c *cluster) expectLeft(node string, want int64) {
 	c.Helper()
 	if got := c.left(node); got != want {
@@ -407,42 +354,4 @@ func (c *cluster) expect(err error, code codes.Code, text string) {
 	if status.Code(err) != code || err != nil && !strings.Contains(err.Error(), text) {
 		c.Errorf("got error %v; expected %s with %q", err, code, text)
 	}
-}
-
-// killed runs something on a node, which is killed at a step. It returns the step, or nothing if it did not come to that.
-func (c *cluster) killed(node string, at int, do func()) string {
-	d := c.death[node]
-	d.at = at
-	c.call, d.kill = context.WithCancel(c.Context())
-	defer func() { c.call = c.Context() }()
-	ended := make(chan bool)
-	go func() {
-		defer close(ended)
-		do()
-	}()
-	<-ended
-	if !d.isDead() {
-		return ""
-	}
-	return d.steps[len(d.steps)-1]
-}
-
-// killedAt is the same for a step with a name.
-func (c *cluster) killedAt(node, name string, do func()) {
-	c.Helper()
-	c.death[node].name = name
-	if c.killed(node, 0, do) != name {
-		c.Fatalf("it does not come to %q", name)
-	}
-}
-
-// broken mounts nothing. Meanwhile, other nodes see that the volume is in use.
-type broken struct {
-	mount.Interface
-	meanwhile func()
-}
-
-func (b broken) Mount(string, string, string, []string) error {
-	b.meanwhile()
-	return errors.New("broken")
 }

@@ -4,6 +4,7 @@ package volume
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -170,4 +171,25 @@ func TestReturnEmpty(t *testing.T) {
 	c.expect(n.Delete(t.Context(), v), codes.Unavailable, "not the disk of pool p")
 	back()
 	c.read("n", v, "first")
+}
+
+// away takes the disk of a node away, until back is called.
+func (c *cluster) away(node string) (back func()) {
+	c.Helper()
+	pool := filepath.Join(c.root, node, "pools", "p")
+	c.must(os.Rename(pool, c.root+"/disk-"+node))
+	return func() { c.must(errors.Join(os.RemoveAll(pool), os.Rename(c.root+"/disk-"+node, pool))) }
+}
+
+// later has time pass for the copies that nodes have given up.
+func (c *cluster) later(passed time.Duration) {
+	c.Helper()
+	for _, node := range c.nodes {
+		for _, old := range node.store.Load().All() {
+			if !old.RemoveAt.IsZero() {
+				old.RemoveAt = old.RemoveAt.Add(-passed)
+				c.must(node.store.Load().Put(old))
+			}
+		}
+	}
 }

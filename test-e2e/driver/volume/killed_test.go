@@ -3,7 +3,10 @@
 package volume
 
 import (
+	"context"
 	"fmt"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -146,5 +149,61 @@ func TestKilledCreate(t *testing.T) {
 		if c.left("n") != 4 {
 			t.Errorf("killed at %s: %d Mi are left; expected 4", step, c.left("n"))
 		}
+	}
+}
+
+// death ends the goroutines of a node at a step, and all that go on later: deferred calls change nothing either.
+type death struct {
+	lock  sync.Mutex
+	steps []string
+	at    int
+	name  string
+	dead  bool
+	// kill ends the calls that wait for a goroutine that is dead.
+	kill context.CancelFunc
+}
+
+func (d *death) step(name string) {
+	d.lock.Lock()
+	d.steps = append(d.steps, name)
+	d.dead = d.dead || len(d.steps) == d.at || name == d.name
+	dead := d.dead
+	d.lock.Unlock()
+	if dead {
+		d.kill()
+		runtime.Goexit()
+	}
+}
+
+func (d *death) isDead() bool {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	return d.dead
+}
+
+// killed runs something on a node, which is killed at a step. It returns the step, or nothing if it did not come to that.
+func (c *cluster) killed(node string, at int, do func()) string {
+	d := c.death[node]
+	d.at = at
+	c.call, d.kill = context.WithCancel(c.Context())
+	defer func() { c.call = c.Context() }()
+	ended := make(chan bool)
+	go func() {
+		defer close(ended)
+		do()
+	}()
+	<-ended
+	if !d.isDead() {
+		return ""
+	}
+	return d.steps[len(d.steps)-1]
+}
+
+// killedAt is the same for a step with a name.
+func (c *cluster) killedAt(node, name string, do func()) {
+	c.Helper()
+	c.death[node].name = name
+	if c.killed(node, 0, do) != name {
+		c.Fatalf("it does not come to %q", name)
 	}
 }

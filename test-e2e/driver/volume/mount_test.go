@@ -3,6 +3,7 @@
 package volume
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -134,4 +135,15 @@ func (c *cluster) expectUnused(handle string) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	c.Errorf("in use on %s; attached: %v", c.pv().InUse.Node, c.loops())
+}
+
+// broken mounts nothing. Meanwhile, other nodes see that the volume is in use.
+type broken struct {
+	mount.Interface
+	meanwhile func()
+}
+
+func (b broken) Mount(string, string, string, []string) error {
+	b.meanwhile()
+	return errors.New("broken")
 }
