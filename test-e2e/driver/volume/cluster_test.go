@@ -34,6 +34,9 @@ const (
 	size   = 4 * mi
 )
 
+// volumeName is another one each time: loop devices are those of the whole machine, where the tests may run twice.
+var volumeName = fmt.Sprint("pv-", os.Getpid())
+
 var named = rebuild.Names{Driver: driver, TopologyKey: key}
 
 // cluster is the nodes n, m and o on this machine, with real loop devices and mounts, and a fake API server. Each node has
@@ -141,7 +144,7 @@ func (c *cluster) loops() map[string]bool {
 // create makes a volume on a node, its PersistentVolume and its claim, and writes a file.
 func (c *cluster) create(node string) string {
 	c.Helper()
-	made, err := c.nodes[node].Create(c.Context(), "pv", store.Copy{Bytes: size}, 0)
+	made, err := c.nodes[node].Create(c.Context(), volumeName, store.Copy{Bytes: size}, 0)
 	c.must(err)
 	c.bind(made.Handle, node)
 	c.write(node, made.Handle, "first")
@@ -152,7 +155,7 @@ func (c *cluster) create(node string) string {
 func (c *cluster) bind(handle, node string) {
 	c.Helper()
 	pv := &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "pv", ResourceVersion: "1"},
+		ObjectMeta: metav1.ObjectMeta{Name: volumeName, ResourceVersion: "1"},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity:               corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(size, resource.BinarySI)},
 			ClaimRef:               &corev1.ObjectReference{Namespace: "default", Name: "claim", UID: "uid"},
@@ -164,7 +167,7 @@ func (c *cluster) bind(handle, node string) {
 	}
 	_, err := c.server.CoreV1().PersistentVolumes().Create(c.Context(), pv, metav1.CreateOptions{})
 	c.must(err)
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", Namespace: "default", UID: "uid"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv"}}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", Namespace: "default", UID: "uid"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volumeName}}
 	_, err = c.server.CoreV1().PersistentVolumeClaims("default").Create(c.Context(), claim, metav1.CreateOptions{})
 	c.must(err)
 	c.send(node)
@@ -208,7 +211,7 @@ func (c *cluster) place() {
 	c.Helper()
 	api := rebuild.API{Names: named, Client: c.server}
 	for {
-		v, err := api.Volume(c.Context(), "pv", "pv@n")
+		v, err := api.Volume(c.Context(), volumeName, volumeName+"@n")
 		c.must(err)
 		state, err := api.Cluster(c.Context(), v)
 		c.must(err)
@@ -329,7 +332,7 @@ func (c *cluster) expectCopies(node, handle, want string) {
 // pv returns where the volume is by the API server.
 func (c *cluster) pv() rebuild.Volume {
 	c.Helper()
-	pv, err := c.server.CoreV1().PersistentVolumes().Get(c.Context(), "pv", metav1.GetOptions{})
+	pv, err := c.server.CoreV1().PersistentVolumes().Get(c.Context(), volumeName, metav1.GetOptions{})
 	c.must(err)
 	return named.VolumeOf(pv)
 }

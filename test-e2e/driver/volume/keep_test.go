@@ -30,7 +30,7 @@ func TestKeep(t *testing.T) {
 		"it is used again":      {func(c *cluster, v string) { c.later(time.Hour); c.takeBack(); c.write("n", v, "second") }, "first ready", "copy old"},
 		"the volume is gone":    {func(c *cluster, v string) { c.remove() }, "first old", "copy ready"},
 		"an hour after that":    {func(c *cluster, v string) { c.later(time.Hour); c.remove() }, "", "copy ready"},
-		"deleted, and not seen": {func(c *cluster, v string) { c.remove(); c.nodes["n"].ended.Store("pv", "x") }, "", "copy ready"},
+		"deleted, and not seen": {func(c *cluster, v string) { c.remove(); c.nodes["n"].ended.Store(volumeName, "x") }, "", "copy ready"},
 		"it counts, and its node comes back": {func(c *cluster, v string) {
 			c.takeBack()
 			c.cordon("n", "gone")
@@ -53,7 +53,7 @@ func TestKeep(t *testing.T) {
 
 func (c *cluster) remove() {
 	c.Helper()
-	c.must(c.server.CoreV1().PersistentVolumes().Delete(c.Context(), "pv", metav1.DeleteOptions{}))
+	c.must(c.server.CoreV1().PersistentVolumes().Delete(c.Context(), volumeName, metav1.DeleteOptions{}))
 }
 
 // takeBack does what an administrator does who wants the old copy of n.
@@ -115,7 +115,7 @@ func TestGone(t *testing.T) {
 	record.State = store.Half
 	c.must(c.nodes["n"].store.Load().Put(record))
 	c.sweep(v)
-	_, err = c.nodes["n"].Create(t.Context(), "pv", store.Copy{Bytes: size}, 0)
+	_, err = c.nodes["n"].Create(t.Context(), volumeName, store.Copy{Bytes: size}, 0)
 	c.expect(err, codes.Aborted, "exists, and is not here")
 	c.expect(c.stage("n", v), codes.Unavailable, "copy first is not here")
 	record.State = store.Ready

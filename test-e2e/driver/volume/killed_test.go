@@ -131,17 +131,17 @@ func TestKilledCreate(t *testing.T) {
 	for at := 1; ; at++ {
 		c := newCluster(t)
 		step := c.killed("n", at, func() {
-			_, _ = c.nodes["n"].Create(c.call, "pv", store.Copy{Bytes: size}, 0)
+			_, _ = c.nodes["n"].Create(c.call, volumeName, store.Copy{Bytes: size}, 0)
 		})
 		c.start("n")
 		if step == "" {
 			return
 		}
-		c.sweep("pv@n")
-		if got := c.copies("n", "pv@n"); got != "" && got != "first ready" {
+		c.sweep(volumeName + "@n")
+		if got := c.copies("n", volumeName+"@n"); got != "" && got != "first ready" {
 			t.Errorf("killed at %s: n has %q", step, got)
 		}
-		made, err := c.nodes["n"].Create(t.Context(), "pv", store.Copy{Bytes: size}, 0)
+		made, err := c.nodes["n"].Create(t.Context(), volumeName, store.Copy{Bytes: size}, 0)
 		c.must(err)
 		c.bind(made.Handle, "n")
 		c.write("n", made.Handle, "first")
