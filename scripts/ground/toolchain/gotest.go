@@ -16,9 +16,11 @@ import (
 	"capacityv2.internal/scripts/ground/run"
 )
 
-// resultLine is what a person and a CI look for in the output of go test: how packages ended, which tests failed or were skipped, and
-// what the tests say of that, but not what the programs that they start have logged.
-var resultLine = regexp.MustCompile(`^(ok  \t|FAIL|PASS|panic: |\s*--- (FAIL|SKIP)|\s+\w+_test\.go:\d+: )`)
+// resultLine is what a person and a CI look for in the output of go test: how packages ended, and which tests failed or were skipped.
+var resultLine = regexp.MustCompile(`^(ok  \t|FAIL|PASS|panic: |\s*--- (FAIL|SKIP))`)
+
+// reasonLine is what a test says itself, but not what the programs that it starts have logged. Without -v, only tests that failed do so.
+var reasonLine = regexp.MustCompile(`^\s+\w+_test\.go:\d+: `)
 
 // NoVet keeps go test from vetting, for which it reads all that a package imports, once
 // more for each set of tags and for the race detector. Our modules are vetted by make
@@ -26,7 +28,7 @@ var resultLine = regexp.MustCompile(`^(ok  \t|FAIL|PASS|panic: |\s*--- (FAIL|SKI
 const NoVet = "-vet=off"
 
 // Test runs go test in dir, without vet. Everything goes to log; out gets the closing line
-// of each package, the names of failed tests and why they failed, with -v also those of skipped ones.
+// of each package, the names of failed tests and, without -v, why they failed, with -v also those of skipped ones.
 func Test(ctx context.Context, dir string, env []string, log, out io.Writer, args ...string) error {
 	return goTest(ctx, dir, env, log, out, Tags, append([]string{NoVet}, args...))
 }
@@ -35,7 +37,7 @@ func Test(ctx context.Context, dir string, env []string, log, out io.Writer, arg
 func RunPattern(test string) string { return "^" + strings.ReplaceAll(test, "/", "$/^") + "$" }
 
 func goTest(ctx context.Context, dir string, env []string, log, out io.Writer, tags string, args []string) error {
-	lines := results(out)
+	lines := results(out, !slices.Contains(args, "-v"))
 	err := run.Cmd{
 		Dir: dir, Env: slices.Concat(Eager(), env, InTree(dir)), Log: io.MultiWriter(log, lines), Name: "go",
 		Args: append([]string{"test", "-tags", tags}, args...),
@@ -44,10 +46,10 @@ func goTest(ctx context.Context, dir string, env []string, log, out io.Writer, t
 	return err
 }
 
-// results passes on the lines that match resultLine.
-func results(out io.Writer) *run.Lines {
+// results passes on the lines that match resultLine, and perhaps reasonLine.
+func results(out io.Writer, withReasons bool) *run.Lines {
 	return &run.Lines{Each: func(line string) {
-		if resultLine.MatchString(line) {
+		if resultLine.MatchString(line) || withReasons && reasonLine.MatchString(line) {
 			fmt.Fprintln(out, line) // the log has it too
 		}
 	}}
