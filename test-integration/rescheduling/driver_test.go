@@ -3,8 +3,10 @@
 package rescheduling
 
 import (
+	"context"
 	"testing"
 
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -60,50 +62,52 @@ func testWithoutIt(t *testing.T, options clustertest.Options) {
 
 // TestDriverObjectIsAway: while the CSIDriver object of a driver is replaced, a pod whose volume has to be rebuilt goes to no
 // other node, whatever room there is. It is woken when the object is back.
-func TestDriverObjectIsAway(t *testing.T) { clustertest.ForAnyPolicy(t, testDriverObjectIsAway) }
-
-func testDriverObjectIsAway(t *testing.T, options clustertest.Options) {
-	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{99}))
-	drain(c)
-	c.CreatePod(app)
-	c.ExpectNoRoom(app.Name, 1)
-	drivers := c.Client().StorageV1().CSIDrivers()
-	old, err := drivers.Get(c, driverName, metav1.GetOptions{})
-	c.ExpectNoError(err, "get driver")
-	c.ExpectNoError(drivers.Delete(c, driverName, metav1.DeleteOptions{}), "delete driver")
-	driver.Resize("node-2", 0, 1<<30)
-	c.DeletePod(app)
-	c.CreatePod(app)
-	c.ExpectReason(app.Name, 1, clustertest.RebuildDriver)
-	data.expectUntouched(c)
-
-	old.ObjectMeta = metav1.ObjectMeta{Name: driverName}
-	_, err = drivers.Create(c, old, metav1.CreateOptions{})
-	c.ExpectNoError(err, "create driver")
-	c.ExpectNode(app.Name, "node-2")
+func TestDriverObjectIsAway(t *testing.T) {
+	clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
+		testReplaced(t, options, driverName, clustertest.RebuildDriver, func(c *clustertest.Cluster) replaceable[*storagev1.CSIDriver] {
+			return c.Client().StorageV1().CSIDrivers()
+		})
+	})
 }
 
 // TestChangedClass: a class is deleted, and created again with other parameters. A pod that waits for room goes on to
 // wait meanwhile, and is woken then.
-func TestChangedClass(t *testing.T) { clustertest.ForAnyPolicy(t, testChangedClass) }
+func TestChangedClass(t *testing.T) {
+	clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
+		testReplaced(t, options, class, clustertest.RebuildClass, func(c *clustertest.Cluster) replaceable[*storagev1.StorageClass] {
+			return c.Client().StorageV1().StorageClasses()
+		})
+	})
+}
 
-func testChangedClass(t *testing.T, options clustertest.Options) {
+// replaceable is a client for objects that are deleted and created again.
+type replaceable[T metav1.Object] interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
+	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
+	Create(ctx context.Context, object T, options metav1.CreateOptions) (T, error)
+}
+
+// testReplaced deletes an object without which it is not known whether app may go to node-2, and creates it again. Meanwhile app waits for a
+// reason of its own, although there is room.
+func testReplaced[T metav1.Object](t *testing.T, options clustertest.Options, name, reason string, client func(*clustertest.Cluster) replaceable[T]) {
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{99}))
 	drain(c)
 	c.CreatePod(app)
 	c.ExpectNoRoom(app.Name, 1)
-	classes := c.Client().StorageV1().StorageClasses()
-	old, err := classes.Get(c, class, metav1.GetOptions{})
-	c.ExpectNoError(err, "get class")
-	c.ExpectNoError(classes.Delete(c, class, metav1.DeleteOptions{}), "delete class")
+	objects := client(c)
+	old, err := objects.Get(c, name, metav1.GetOptions{})
+	c.ExpectNoError(err, "get", name)
+	c.ExpectNoError(objects.Delete(c, name, metav1.DeleteOptions{}), "delete", name)
 	driver.Resize("node-2", 0, 1<<30)
 	c.DeletePod(app)
 	c.CreatePod(app)
-	c.ExpectReason(app.Name, 1, clustertest.RebuildClass)
+	c.ExpectReason(app.Name, 1, reason)
 	data.expectUntouched(c)
 
-	old.ObjectMeta = metav1.ObjectMeta{Name: class}
-	_, err = classes.Create(c, old, metav1.CreateOptions{})
-	c.ExpectNoError(err, "create class")
+	old.SetUID("")
+	old.SetResourceVersion("")
+	old.SetManagedFields(nil)
+	_, err = objects.Create(c, old, metav1.CreateOptions{})
+	c.ExpectNoError(err, "create", name)
 	c.ExpectNode(app.Name, "node-2")
 }
