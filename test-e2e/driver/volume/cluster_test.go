@@ -243,6 +243,15 @@ func (c *cluster) unstage(node, handle string) {
 	c.must(c.nodes[node].Unstage(c.call, handle, c.path(node)))
 }
 
+// staged is a cluster with a volume on n, where a pod uses it.
+func staged(t *testing.T) (c *cluster, handle string) {
+	t.Helper()
+	c = newCluster(t)
+	handle = c.create("n")
+	c.must(c.stage("n", handle))
+	return c, handle
+}
+
 // drained is a cluster with a volume on n, which was drained. The claim was sent to m.
 func drained(t *testing.T) (c *cluster, handle string) {
 	t.Helper()

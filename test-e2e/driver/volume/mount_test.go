@@ -47,9 +47,7 @@ func TestLinkOfPod(t *testing.T) {
 // TestStagedBefore has a node that was taken for one that is off, and whose pod has not ended. The volume was written to
 // elsewhere, and comes back: what is staged is the old copy.
 func TestStagedBefore(t *testing.T) {
-	c := newCluster(t)
-	v := c.create("n")
-	c.must(c.stage("n", v))
+	c, v := staged(t)
 	c.cordon("n", "off")
 	c.place()
 	c.send("m")
@@ -63,9 +61,7 @@ func TestStagedBefore(t *testing.T) {
 
 // TestPublishUnused binds nothing of which other nodes do not know that it is used.
 func TestPublishUnused(t *testing.T) {
-	c := newCluster(t)
-	v := c.create("n")
-	c.must(c.stage("n", v))
+	c, v := staged(t)
 	c.cordon("n", "off")
 	c.place()
 	c.cordon("n", "")
@@ -98,9 +94,7 @@ func TestMountFails(t *testing.T) {
 
 // TestUnmountedByHand takes in-use away after the node was restarted, and not while the data is attached.
 func TestUnmountedByHand(t *testing.T) {
-	c := newCluster(t)
-	v := c.create("n")
-	c.must(c.stage("n", v))
+	c, v := staged(t)
 	c.start("n")
 	c.sweep(v)
 	if c.pv().InUse.Node != "n" {

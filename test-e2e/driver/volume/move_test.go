@@ -76,9 +76,7 @@ func TestUncordon(t *testing.T) {
 
 // TestFence refuses to copy what another node may write to, and a write where a copy was begun.
 func TestFence(t *testing.T) {
-	c := newCluster(t)
-	v := c.create("n")
-	c.must(c.stage("n", v))
+	c, v := staged(t)
 	c.drain("n", "m")
 	c.expect(c.nodes["m"].Stage(t.Context(), v, c.path("m")), codes.FailedPrecondition, "in use on node n")
 	c.expectCopies("m", v, "") // nothing has changed
@@ -91,9 +89,7 @@ func TestFence(t *testing.T) {
 
 // TestOutOfService copies from a node that is off, and not from one that was only deleted.
 func TestOutOfService(t *testing.T) {
-	c := newCluster(t)
-	v := c.create("n")
-	c.must(c.stage("n", v))
+	c, v := staged(t)
 	c.cordon("n", "gone")
 	c.place()
 	c.send("m")
