@@ -55,7 +55,7 @@ type Cluster struct {
 	// how many have asked for it.
 	scheduler, standby *runningScheduler
 	leases             int
-	// unseen is set when the scheduler may not know yet what was created.
+	// unseen is set when the scheduler may not know yet what was created, changed or deleted.
 	unseen bool
 }
 

@@ -43,12 +43,14 @@ func (c *Cluster) DeleteNode(node string) {
 	c.Helper()
 	err := c.Client().CoreV1().Nodes().Delete(c, node, metav1.DeleteOptions{})
 	c.ExpectNoError(err, "delete node")
+	c.unseen = true
 }
 
 func (c *Cluster) patchNode(node, patch string) {
 	c.Helper()
 	_, err := c.Client().CoreV1().Nodes().Patch(c, node, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	c.ExpectNoError(err, "patch node")
+	c.unseen = true
 }
 
 // Evict asks all pods of a node to go, as kubectl drain does, and returns when they

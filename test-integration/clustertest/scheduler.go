@@ -205,9 +205,9 @@ func (c *Cluster) elected(p *runningScheduler, client coordinationv1.LeasesGette
 	return elector.Run
 }
 
-// WaitForScheduler waits until the scheduler knows the nodes, classes and drivers
-// that there are, and the latest capacities. A pod that it tries earlier may be rejected
-// for a reason that the test does not mean.
+// WaitForScheduler waits until the scheduler knows the nodes, classes, drivers and capacities
+// as they are. A pod that it tries earlier may be rejected for a reason that the test does not mean,
+// and nothing may happen that has it tried again.
 func (c *Cluster) WaitForScheduler() {
 	c.Helper()
 	core, storage := c.scheduler.informers.Core().V1(), c.scheduler.informers.Storage().V1()
@@ -243,10 +243,8 @@ func (c *Cluster) WaitForScheduler() {
 		seenDrivers, err3 := storage.CSIDrivers().Lister().List(everything)
 		seenCapacities, err4 := storage.CSIStorageCapacities().Lister().List(everything)
 		return errors.Join(err1, err2, err3, err4,
-			known(nodes.Items, seenNodes, func(n *corev1.Node) string { return n.Name }),
-			known(classes.Items, seenClasses, func(s *storagev1.StorageClass) string { return s.Name }),
-			known(drivers.Items, seenDrivers, func(d *storagev1.CSIDriver) string { return d.Name }),
-			known(capacities.Items, seenCapacities, func(s *storagev1.CSIStorageCapacity) string { return s.Name + " of version " + s.ResourceVersion }))
+			known(nodes.Items, seenNodes), known(classes.Items, seenClasses), known(drivers.Items, seenDrivers),
+			known(capacities.Items, seenCapacities))
 	})
 	c.unseen = false
 }
@@ -281,16 +279,25 @@ func (c *Cluster) WaitForCapacity(bytes int64) {
 	})
 }
 
-// known checks that all objects have been seen.
-func known[T any](all []T, seen []*T, name func(*T) string) error {
-	names := sets.New[string]()
-	for _, object := range seen {
-		names.Insert(name(object))
-	}
+// known checks that exactly these versions of objects have been seen. One that was deleted and created again has the name
+// of the one before.
+func known[T any, P interface {
+	*T
+	metav1.Object
+}](all []T, seen []P) error {
+	now, then := sets.New[string](), sets.New[string]()
 	for i := range all {
-		if !names.Has(name(&all[i])) {
-			return fmt.Errorf("the scheduler does not know %T %s", all[i], name(&all[i]))
-		}
+		now.Insert(version(P(&all[i])))
+	}
+	for _, object := range seen {
+		then.Insert(version(object))
+	}
+	if !now.Equal(then) {
+		return fmt.Errorf("of %T, the scheduler does not know %q, and still knows %q", *new(T), sets.List(now.Difference(then)), sets.List(then.Difference(now)))
 	}
 	return nil
+}
+
+func version(object metav1.Object) string {
+	return object.GetName() + " of version " + object.GetResourceVersion()
 }

@@ -39,12 +39,11 @@ func testMovedByDriver(t *testing.T, options clustertest.Options) {
 	move(c, driver, "data-app-0", "node-3")
 	expectAffinity(c, "data-app-0", "node-3")
 	expectVolumes(c, driver, 0, 0, 1)
-	driver.Resize("node-1", 0, -1<<30)
-	c.WaitForCapacity(99 << 30)
+	driver.Resize("node-1", 0, -2<<30)
+	c.WaitForCapacity(98 << 30)
 
 	c.Cordon("node-3")
 	expectReleased(c, "data-app-0", "node-3")
-	c.WaitForVolume("data-app-0")
 	c.CreatePod(app)
 	c.ExpectNoRoom(app.Name, 2)
 	data.expectUntouched(c)
@@ -66,8 +65,6 @@ func testSentByAnybody(t *testing.T, options clustertest.Options) {
 	expectReleased(c, "data-app-0", "node-1")
 	send(c, "data-app-0", "node-2")
 	c.Uncordon("node-1")
-	c.WaitForScheduler()
-
 	c.CreatePod(preferring(app, "node-2"))
 	c.ExpectNode(app.Name, "node-1")
 	data.expect(c, "node-1", "node-2", "node-1")

@@ -84,7 +84,6 @@ func testDeletedNodeWithPod(t *testing.T, options clustertest.Options) {
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{100}))
 	c.DeleteNode("node-1")
 	expectReleased(c, "data-app-0")
-	c.WaitForVolume("data-app-0")
 	next := clustertest.Pod{Name: "next", Claims: app.Claims}
 	c.CreatePod(next)
 	c.ExpectReason("next", 1, clustertest.VolumeAwaited("node-1"))
@@ -120,8 +119,8 @@ func testRecreatedNode(t *testing.T, options clustertest.Options, hasData bool) 
 	c.CreateNode("node-1", nil)
 	if !hasData {
 		driver.RemoveCopy(c.Volume("data-app-0").Spec.CSI.VolumeHandle, "node-1")
-		driver.Resize("node-1", 0, -1<<30)
-		c.WaitForCapacity(99 << 30)
+		driver.Resize("node-1", 0, -2<<30)
+		c.WaitForCapacity(98 << 30)
 	}
 	c.CreatePod(app)
 	c.ExpectNoRoom(app.Name, 2)
@@ -136,7 +135,7 @@ func testRecreatedNode(t *testing.T, options clustertest.Options, hasData bool) 
 		return
 	}
 	expectReleased(c, "data-app-0")
-	driver.Resize("node-1", 0, 1<<30)
+	driver.Resize("node-1", 0, 2<<30)
 	c.ExpectNode(app.Name, "node-1")
 	expectAffinity(c, "data-app-0", "node-1")
 	expectVolumes(c, driver, 1, 0)

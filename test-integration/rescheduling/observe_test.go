@@ -125,11 +125,12 @@ func expectAffinity(c *clustertest.Cluster, claim string, nodes ...string) {
 	expectPlace(c, claim, fmt.Sprintf("usable on %q", nodes))
 }
 
-// expectReleased waits until the volume of a claim can be used anywhere, and its driver says
-// that these nodes have the data, as they are now.
+// expectReleased waits until the volume of a claim can be used anywhere, its driver says
+// that these nodes have the data, as they are now, and the scheduler knows that.
 func expectReleased(c *clustertest.Cluster, claim string, nodes ...string) {
 	c.Helper()
 	expectPlace(c, claim, releasedFrom(c, nodes...))
+	c.WaitForVolume(claim)
 }
 
 func releasedFrom(c *clustertest.Cluster, nodes ...string) string {

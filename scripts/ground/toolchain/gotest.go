@@ -20,7 +20,10 @@ import (
 var resultLine = regexp.MustCompile(`^(ok  \t|FAIL|PASS|panic: |\s*--- (FAIL|SKIP))`)
 
 // reasonLine is what a test says itself, but not what the programs that it starts have logged. Without -v, only tests that failed do so.
-var reasonLine = regexp.MustCompile(`^\s+\w+_test\.go:\d+: `)
+// It may go on in the lines that are indented further, of which reasonLines are enough.
+var reasonLine = regexp.MustCompile(`^(\s+)\w+_test\.go:\d+: `)
+
+const reasonLines = 4
 
 // NoVet keeps go test from vetting, for which it reads all that a package imports, once
 // more for each set of tags and for the race detector. Our modules are vetted by make
@@ -48,10 +51,22 @@ func goTest(ctx context.Context, dir string, env []string, log, out io.Writer, t
 
 // results passes on the lines that match resultLine, and perhaps reasonLine.
 func results(out io.Writer, withReasons bool) *run.Lines {
+	var further string // the indentation with which a reason goes on
+	more := 0
 	return &run.Lines{Each: func(line string) {
-		if resultLine.MatchString(line) || withReasons && reasonLine.MatchString(line) {
-			fmt.Fprintln(out, line) // the log has it too
+		reason := reasonLine.FindStringSubmatch(line)
+		switch {
+		case resultLine.MatchString(line):
+			more = 0
+		case withReasons && reason != nil:
+			further, more = reason[1]+"    ", reasonLines
+		case more > 0 && strings.HasPrefix(line, further):
+			more--
+		default:
+			more = 0
+			return
 		}
+		fmt.Fprintln(out, line) // the log has it too
 	}}
 }
 

@@ -41,13 +41,13 @@ func TestRequireDisk(t *testing.T) {
 func TestResults(t *testing.T) {
 	var out strings.Builder
 	w := results(&out, true)
-	for _, part := range []string{"=== RUN Test", "A\nok  \tpkg/a\t1", ".0s\nnoise\n    --- FAIL: TestB/c (0s)\n        b_test.go:7: got 2\n        server.go:9: I1129 noise\n--- SKIP: TestC (0s)\n", "FAIL\tpkg/b", "\t2s"} {
+	for _, part := range []string{"=== RUN Test", "A\nok  \tpkg/a\t1", ".0s\nnoise\n    --- FAIL: TestB/c (0s)\n        b_test.go:7: FATAL ERROR: I1129]\n            \tgot 2\n        server.go:9: I1129 noise\n            \tnoise\n--- SKIP: TestC (0s)\n", "FAIL\tpkg/b", "\t2s"} {
 		if _, err := w.Write([]byte(part)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w.Flush()
-	if want := "ok  \tpkg/a\t1.0s\n    --- FAIL: TestB/c (0s)\n        b_test.go:7: got 2\n--- SKIP: TestC (0s)\nFAIL\tpkg/b\t2s\n"; out.String() != want {
+	if want := "ok  \tpkg/a\t1.0s\n    --- FAIL: TestB/c (0s)\n        b_test.go:7: FATAL ERROR: I1129]\n            \tgot 2\n--- SKIP: TestC (0s)\nFAIL\tpkg/b\t2s\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }
