@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -31,7 +30,7 @@ const (
 	disks = "topology.zoned.example.com/disks"
 )
 
-// TestTurningItOff names the nodes of released volumes with the script of docs/how-to/drain.md.
+// TestTurningItOff names the nodes of released volumes with the script of docs/examples.
 func TestTurningItOff(t *testing.T) {
 	c := clustertest.StartWith(ktesting.Init(t), clustertest.Options{
 		NoScheduler: true,
@@ -152,21 +151,12 @@ func createReleased(c *clustertest.Cluster, name, driver, homes string) {
 	c.ExpectNoError(err, "create volume")
 }
 
-// script is the block of commands under "Turning it off". It is in a list.
-var script = regexp.MustCompile("(?ms)^## Turning it off$.*?^ *```sh\n(.*?)^ *```$")
-
-// nameNodes runs the script of the page, and returns what it says.
+// nameNodes runs the script, and returns what it says.
 func nameNodes(c *clustertest.Cluster) string {
 	c.Helper()
-	page, err := os.ReadFile("../../docs/how-to/drain.md")
-	c.ExpectNoError(err)
-	block := script.FindSubmatch(page)
-	if block == nil {
-		c.Fatal("docs/how-to/drain.md has no commands under \"Turning it off\"")
-	}
 	components, err := filepath.Abs(variable(c.TContext.TContext, "COMPONENTS"))
 	c.ExpectNoError(err)
-	cmd := exec.CommandContext(c, "sh", "-c", string(block[1]))
+	cmd := exec.CommandContext(c, "sh", "../../docs/examples/set-home-affinities.sh")
 	cmd.Env = append(os.Environ(),
 		"PATH="+components+string(filepath.ListSeparator)+os.Getenv("PATH"),
 		"KUBECONFIG="+clustertest.Kubeconfig(c.TContext.TContext, c.RESTConfig(), ""), "KUBECACHEDIR="+c.TempDir())

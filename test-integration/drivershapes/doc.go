@@ -16,7 +16,7 @@
 // same (package skew). The driver's author has changed nothing, so nobody reports pools or confirms numbers.
 //
 // go test runs short loads. make test LONG=1, which alone runs this package, runs long ones, and writes the table of
-// docs/reference/driver-shapes.md. Environment:
+// docs/reference/driver-shapes-results.md. Environment:
 //
 //   - COMPONENTS, STOCK_COMPONENTS: folders of the programs with and without the series
 package drivershapes

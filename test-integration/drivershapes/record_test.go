@@ -15,7 +15,7 @@ import (
 
 var resultsFlag = flag.String("shapes.results", "", "file for what comes out, as JSON")
 
-// row is what comes out of a shape, as docs/reference/driver-shapes.md has it.
+// row is what comes out of a shape, as docs/reference/driver-shapes-results.md has it.
 type row struct {
 	Shape string `json:"shape"`
 	Seen  string `json:"seen"`
@@ -88,7 +88,7 @@ func (r *record) write(t *testing.T) {
 }
 
 // docs has the guides, and page is the one with the table.
-const docs, page = "../../docs/", "reference/driver-shapes.md"
+const docs, page = "../../docs/", "reference/driver-shapes-results.md"
 
 // TestGuides checks that the page has a row for each shape, with what the shape says, and that the sections exist that
 // say why a driver is worse off. It starts nothing.

@@ -78,7 +78,7 @@ func (r refusal) isOften() bool {
 	return r.kind != stock || r.program == apiServer || r.program == scheduler
 }
 
-// row is that of a table in docs/reference/skew.md.
+// row is that of a table in docs/reference/skew-results.md.
 func (r refusal) row() string {
 	return fmt.Sprintf("| %s, %s | `%s` | %s |\n", r.program, r.kind, r.with, r.says)
 }

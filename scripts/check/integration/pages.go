@@ -36,7 +36,7 @@ var skew = page{path: "docs/reference/skew-results.md", suite: "./skew", test: "
 	long: []string{"-timeout", "3h", "-skew.all"}, table: func(report []byte) (string, error) { return string(report), nil }}
 
 // shapes has each shape of drivers, with long loads.
-var shapes = page{path: "docs/reference/driver-shapes.md", suite: "./drivershapes", test: "^TestGuides$", report: "-shapes.results",
+var shapes = page{path: "docs/reference/driver-shapes-results.md", suite: "./drivershapes", test: "^TestGuides$", report: "-shapes.results",
 	long: []string{"-timeout", "2h", "-shapes.long"}, table: shapesTable}
 
 // write runs the suite, writes the table of its report into the page, and runs the test of the page.
