@@ -82,7 +82,6 @@ func testUncordonAfterRefusal(t *testing.T, options clustertest.Options, restart
 	c, driver, data := startRefused(t, options)
 	restart(c)
 	c.Uncordon("node-1")
-	c.WaitForScheduler()
 	c.CreatePod(preferring(app, "node-2"))
 	c.ExpectNode(app.Name, "node-1")
 	data.expect(c, "node-1", "node-2", "node-1")

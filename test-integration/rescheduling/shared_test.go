@@ -69,7 +69,6 @@ func testSharedClaimFailedBinding(t *testing.T, options clustertest.Options, nod
 	drain(c)
 	expectReleased(c, "data-app-0", "node-1")
 	driver.Pause(true)
-	c.WaitForVolume("data-app-0")
 	c.CreatePod(replicas[0])
 	hold.Wait(c)
 	second := replicas[1]
