@@ -18,6 +18,7 @@ import (
 	"capacityv2.internal/scripts/build"
 	"capacityv2.internal/scripts/check/e2e"
 	"capacityv2.internal/scripts/check/failswithout"
+	"capacityv2.internal/scripts/check/integration"
 	"capacityv2.internal/scripts/cluster"
 	"capacityv2.internal/scripts/cluster/local"
 	"capacityv2.internal/scripts/cluster/node"
@@ -125,13 +126,11 @@ func endToEnd(ctx context.Context, ws workspace.Workspace, o e2eOptions) (err er
 		Suite: specSuite(ws), Work: filepath.Join(ws.Work, "e2e"), Cluster: st,
 		Options: o.Options, Without: without,
 	}
-	var others []run.Task
-	if o.Target == e2e.GateOn && o.Only == nil {
-		others = append(others, kubectl)
+	results := []run.Task{{Name: "results", Do: func(context.Context, *run.Step) error { return specs.Check() }}}
+	if o.Target != e2e.GateOn || o.Only != nil {
+		return ws.Run(ctx, "e2e", append(specs.Tasks(), results...)...)
 	}
-	return ws.Run(ctx, "e2e", append(specs.Tasks(others...), run.Task{Name: "results", Do: func(context.Context, *run.Step) error {
-		return specs.Check()
-	}})...)
+	return ws.Run(ctx, "e2e", slices.Concat(specs.Tasks(kubectl), []run.Task{integration.GateOff(ws)}, results)...)
 }
 
 // specSuite is the folder of the end-to-end test program.

@@ -69,6 +69,14 @@ func LongTests(ws workspace.Workspace) []run.Task {
 	}
 }
 
+// GateOff runs the scheduler with the gate on beside API servers with it off and on: of all combinations, those that need
+// no other programs than a cluster.
+func GateOff(ws workspace.Workspace) run.Task {
+	return run.Task{Name: "the scheduler beside API servers with the gate off and on", Independent: true, Do: func(ctx context.Context, s *run.Step) error {
+		return Test(ctx, ws, s, s.Out, nil, "-count=1", "-run", "^TestMatrix$/^api-o/^scheduler-on$", "./skew")
+	}}
+}
+
 // Stress runs the randomised test of capacity reservation. The race detector needs cgo: all of Kubernetes is compiled once
 // more for it.
 func Stress(ctx context.Context, ws workspace.Workspace, s *run.Step, pods, seed string) error {
