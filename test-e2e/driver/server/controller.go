@@ -96,20 +96,11 @@ func contextOf(v store.Copy) map[string]string {
 
 // DeleteVolume deletes a volume, and fails on a node that does not own it.
 func (c *Controller) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
-	if r.GetVolumeId() == "" {
-		return nil, missingID()
-	}
-	if err := c.Volumes.Delete(ctx, r.GetVolumeId()); err != nil {
-		return nil, err
-	}
-	return &csi.DeleteVolumeResponse{}, nil
+	return &csi.DeleteVolumeResponse{}, c.Volumes.Delete(ctx, r.GetVolumeId())
 }
 
 // ValidateVolumeCapabilities confirms what is supported.
 func (c *Controller) ValidateVolumeCapabilities(_ context.Context, r *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
-	if r.GetVolumeId() == "" {
-		return nil, missingID()
-	}
 	if len(r.GetVolumeCapabilities()) == 0 {
 		return nil, status.Error(codes.InvalidArgument, "volume capabilities are missing")
 	}
@@ -128,5 +119,3 @@ func (c *Controller) ValidateVolumeCapabilities(_ context.Context, r *csi.Valida
 		VolumeContext: r.GetVolumeContext(), VolumeCapabilities: r.GetVolumeCapabilities(), Parameters: r.GetParameters(),
 	}}, nil
 }
-
-func missingID() error { return status.Error(codes.InvalidArgument, "volume ID is missing") }

@@ -6,8 +6,6 @@ import (
 	"context"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"capacityv2.internal/test-e2e/driver/volume"
 )
@@ -31,67 +29,24 @@ func (n *Node) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequ
 	}}}, nil
 }
 
-// NodeStageVolume mounts a volume at the staging path, or a device in it. If the data is
-// elsewhere, it is copied first.
+// NodeStageVolume mounts a volume below the staging path. If the data is elsewhere, it is copied first.
 func (n *Node) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
-	path := r.GetStagingTargetPath()
-	if err := required(r.GetVolumeId(), "staging target path", path); err != nil {
-		return nil, err
-	}
-	if err := supported(r.GetVolumeCapability()); err != nil {
-		return nil, err
-	}
-	if err := n.Volumes.Stage(ctx, r.GetVolumeId(), path, r.GetVolumeCapability().GetMount().GetMountFlags()...); err != nil {
-		return nil, err
-	}
-	return &csi.NodeStageVolumeResponse{}, nil
+	return &csi.NodeStageVolumeResponse{}, n.Volumes.Stage(ctx, r.GetVolumeId(), r.GetStagingTargetPath(), r.GetVolumeCapability().GetMount().GetMountFlags()...)
 }
 
-// NodeUnstageVolume unmounts the staging path, which is the kubelet's to remove. After
-// that, nothing goes on, and another node can have the volume.
+// NodeUnstageVolume unmounts what is below the staging path, which is the kubelet's to remove. After that, nothing goes on,
+// and another node can have the volume.
 func (n *Node) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
-	path := r.GetStagingTargetPath()
-	if err := required(r.GetVolumeId(), "staging target path", path); err != nil {
-		return nil, err
-	}
-	if err := n.Volumes.Unstage(ctx, r.GetVolumeId(), path); err != nil {
-		return nil, err
-	}
-	return &csi.NodeUnstageVolumeResponse{}, nil
+	return &csi.NodeUnstageVolumeResponse{}, n.Volumes.Unstage(ctx, r.GetVolumeId(), r.GetStagingTargetPath())
 }
 
-// NodePublishVolume binds the staging path to the path of a pod.
+// NodePublishVolume binds what is staged to the path of a pod.
 func (n *Node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
-	path := r.GetTargetPath()
-	if err := required(r.GetVolumeId(), "target path", path); err != nil {
-		return nil, err
-	}
-	if err := supported(r.GetVolumeCapability()); err != nil {
-		return nil, err
-	}
-	if err := n.Volumes.Publish(ctx, r.GetVolumeId(), r.GetStagingTargetPath(), path, r.GetVolumeCapability().GetBlock() != nil, r.GetReadonly()); err != nil {
-		return nil, err
-	}
-	return &csi.NodePublishVolumeResponse{}, nil
+	isBlock := r.GetVolumeCapability().GetBlock() != nil
+	return &csi.NodePublishVolumeResponse{}, n.Volumes.Publish(ctx, r.GetVolumeId(), r.GetStagingTargetPath(), r.GetTargetPath(), isBlock, r.GetReadonly())
 }
 
 // NodeUnpublishVolume unmounts the path of a pod, and removes it.
 func (n *Node) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
-	if err := required(r.GetVolumeId(), "target path", r.GetTargetPath()); err != nil {
-		return nil, err
-	}
-	if err := n.Volumes.Unpublish(r.GetVolumeId(), r.GetTargetPath()); err != nil {
-		return nil, err
-	}
-	return &csi.NodeUnpublishVolumeResponse{}, nil
-}
-
-func required(id, name, path string) error {
-	if id == "" {
-		return missingID()
-	}
-	if path == "" {
-		return status.Errorf(codes.InvalidArgument, "%s is missing", name)
-	}
-	return nil
+	return &csi.NodeUnpublishVolumeResponse{}, n.Volumes.Unpublish(r.GetVolumeId(), r.GetTargetPath())
 }
