@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,22 +18,17 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// timeout is for the API server.
-const timeout = 15 * time.Second
-
-// API reads from the API server, never from a cache, and changes PersistentVolumes.
+// API reads from the API server, never from a cache, and changes PersistentVolumes. Calls end with their contexts.
 type API struct {
 	Names
 	Client kubernetes.Interface
 }
 
-// Volume returns the volume with a handle. NotFound: there is no PersistentVolume of the name that is one of the handle.
+// Volume returns the volume with a handle. If there is no PersistentVolume of the name that is one of the handle, its PV is nil.
 func (a API) Volume(ctx context.Context, name, handle string) (Volume, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	pv, err := a.Client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
-	if err == nil && (!a.IsOurs(pv) || pv.Spec.CSI.VolumeHandle != handle) {
-		err = apierrors.NewNotFound(corev1.Resource("persistentvolumes"), name)
+	if apierrors.IsNotFound(err) || err == nil && (!a.IsOurs(pv) || pv.Spec.CSI.VolumeHandle != handle) {
+		return Volume{}, nil
 	}
 	if err != nil {
 		return Volume{}, err
@@ -49,8 +43,6 @@ func (n Names) IsOurs(pv *corev1.PersistentVolume) bool {
 
 // Cluster returns what the decisions about a volume need, besides it. Nodes do not see pods.
 func (a API) Cluster(ctx context.Context, v Volume, nodes ...string) (c Cluster, err error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	ref := v.PV.Spec.ClaimRef
 	if ref == nil {
 		ref = &corev1.ObjectReference{}
@@ -99,8 +91,6 @@ func nodeOf(node *corev1.Node) Node {
 
 // addPods looks for pods that use the claim of a volume.
 func (a API) addPods(ctx context.Context, v Volume, c *Cluster) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	ref := v.PV.Spec.ClaimRef
 	pods, err := a.Client.CoreV1().Pods(ref.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -127,8 +117,6 @@ func (a API) Patch(ctx context.Context, v Volume, change *Change) (Volume, error
 	if change == nil {
 		return v, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	patch := map[string]any{"metadata": map[string]any{"resourceVersion": v.PV.ResourceVersion, "annotations": change.Annotations}}
 	if change.SetsAffinity {
 		var affinity *corev1.VolumeNodeAffinity

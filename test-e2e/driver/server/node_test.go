@@ -156,7 +156,8 @@ func TestPublish(t *testing.T) {
 		t.Errorf("after the call had ended: %v", err)
 	}
 	// Killed before what it had bound was read-only.
-	if err := p.node.Mounter.Mount(p.staging, p.target, "", []string{"bind"}); err != nil {
+	staged := filepath.Join(p.staging, "volume")
+	if err := p.node.Mounter.Mount(staged, p.target, "", []string{"bind"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.NodePublishVolume(t.Context(), publish); err != nil {
@@ -165,7 +166,7 @@ func TestPublish(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(p.target, "file"), nil, 0o600); !errors.Is(err, unix.EROFS) {
 		t.Errorf("wrote to what is read-only: %v", err)
 	}
-	if err := errors.Join(p.node.Mounter.Unmount(p.target), p.node.Mounter.Unmount(p.staging)); err != nil {
+	if err := errors.Join(p.node.Mounter.Unmount(p.target), p.node.Mounter.Unmount(staged)); err != nil {
 		t.Error(err)
 	}
 	if _, err := p.NodePublishVolume(t.Context(), publish); status.Code(err) != codes.FailedPrecondition {

@@ -26,6 +26,7 @@ const (
 
 	// minimumBytes is enough for the smallest ext4 file system that is worth it.
 	minimumBytes = 1 << 20
+	sector       = 512 // A device has whole ones.
 )
 
 // parse reads the parameters of a class. Those of external-provisioner are left out.
@@ -76,7 +77,7 @@ func request(r *csi.CreateVolumeRequest) (v store.Copy, err error) {
 		return v, status.Error(codes.InvalidArgument, "volumes are empty at first; a source is not supported")
 	}
 	required, limit := r.GetCapacityRange().GetRequiredBytes(), r.GetCapacityRange().GetLimitBytes()
-	v = store.Copy{Bytes: max(required, minimumBytes), Block: r.GetVolumeCapabilities()[0].GetBlock() != nil}
+	v = store.Copy{Bytes: (max(required, minimumBytes) + sector - 1) / sector * sector, Block: r.GetVolumeCapabilities()[0].GetBlock() != nil}
 	if required < 0 || limit < 0 || limit > 0 && v.Bytes > limit {
 		return v, status.Errorf(codes.OutOfRange, "no volume has at least %d and at most %d bytes; the smallest has %d", required, limit, minimumBytes)
 	}

@@ -4,6 +4,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,57 +12,59 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"golang.org/x/sys/unix"
-	"k8s.io/klog/v2"
 )
+
+// Lane has calls that may hang go on one after the other. Who waits for one waits no longer than its context; the call goes on.
+type Lane chan struct{}
+
+// NewLane returns one in which nothing goes on.
+func NewLane() Lane { return make(Lane, 1) }
+
+// Do does something, unless the context has ended.
+func (l Lane) Do(ctx context.Context, do func() error) error {
+	result := make(chan error, 1)
+	select {
+	case l <- struct{}{}:
+		go func() {
+			defer func() { <-l }()
+			if ctx.Err() == nil {
+				result <- do()
+			}
+		}()
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: it hangs: %w", ErrAway, context.Cause(ctx))
+	}
+}
 
 // disk is that of a pool.
 type disk struct {
 	Pool
 	store *Store
 	dir   string
-	// work is done one after the other by the disk's goroutine: calls that hang when the disk does.
-	work chan func()
-
-	lock sync.Mutex
-	// used is the room of each copy, by its key: those with records, and data that is in no record.
-	used map[string]int64
-	// isRead tells that data without a record was looked for.
-	isRead bool
+	lane  Lane
 }
 
 func (d *disk) volumes() string { return filepath.Join(d.dir, "volumes") }
 
-// do does something on the disk, if it is mounted, or returns an error when the context ends. It goes on then.
+// do does something on the disk, if it is mounted.
 func (d *disk) do(ctx context.Context, do func() error) error {
-	return d.queue(ctx, func() error {
+	err := d.lane.Do(ctx, func() error {
 		if err := d.check(); err != nil {
 			return err
 		}
 		return do()
 	})
-}
-
-func (d *disk) queue(ctx context.Context, do func() error) error {
-	result := make(chan error, 1)
-	select {
-	case d.work <- func() {
-		if ctx.Err() != nil {
-			return
-		}
-		result <- do()
-	}:
-	case <-ctx.Done():
-		return fmt.Errorf("%w: pool %s hangs: %w", ErrAway, d.Name, context.Cause(ctx))
+	if err != nil {
+		return fmt.Errorf("pool %s: %w", d.Name, err)
 	}
-	select {
-	case err := <-result:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("%w: pool %s hangs: %w", ErrAway, d.Name, context.Cause(ctx))
-	}
+	return nil
 }
 
 // check returns an error if the disk is not mounted, or another one is in its place. A pool gets its ID once, on a disk that
@@ -78,7 +81,7 @@ func (d *disk) check() error {
 	if err = errors.Join(err, haveErr); err != nil || !bytes.Equal(have, want) {
 		return fmt.Errorf("%w: %s is not the disk of pool %s: ID %q; expected %q: %w", ErrAway, d.dir, d.Name, have, want, err)
 	}
-	return d.read()
+	return nil
 }
 
 func (d *disk) mark(known string) ([]byte, error) {
@@ -92,64 +95,37 @@ func (d *disk) mark(known string) ([]byte, error) {
 	return id, errors.Join(d.store.replace(filepath.Join(d.dir, "id"), id), d.store.replace(known, id))
 }
 
-// read finds data that is in no record, once. Somebody has to look at it; until then, its room is used.
-func (d *disk) read() error {
-	d.lock.Lock()
-	defer d.lock.Unlock()
-	if d.isRead {
-		return nil
+// free returns the smaller of what the files leave of the pool, whatever they are, and what the file system has.
+func (d *disk) free() (int64, error) {
+	files, err := os.ReadDir(d.volumes())
+	left := d.Size.Value()
+	for _, file := range files {
+		info, infoErr := file.Info()
+		if infoErr != nil {
+			return 0, infoErr
+		}
+		left -= info.Size()
 	}
-	entries, err := os.ReadDir(d.volumes())
+	var stat unix.Statfs_t
+	err = errors.Join(err, unix.Statfs(d.dir, &stat))
+	return max(0, min(left, int64(stat.Bavail)*stat.Bsize)), err
+}
+
+// take makes the file of a copy, if there is room for it. The disk's lane keeps others from doing so at the same time.
+func (d *disk) take(path string, bytes int64) error {
+	if free, err := d.free(); err != nil || free < bytes {
+		return cmp.Or(err, ErrNoRoom)
+	}
+	d.store.fault.Step("allocate")
+	return Allocate(path, bytes)
+}
+
+// Allocate makes a file, and takes the room that it has not taken.
+func Allocate(path string, bytes int64) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		if _, ok := d.used[e.Name()]; ok {
-			continue
-		}
-		info, err := e.Info()
-		if err != nil {
-			return err
-		}
-		d.used[e.Name()] = info.Size()
-		klog.Background().Error(nil, "Data is in no record, and stays; remove it if it is not needed", "file", filepath.Join(d.volumes(), e.Name()))
-	}
-	d.isRead = true
-	return nil
-}
-
-// free returns the smaller of what the records leave and what the file system has.
-func (d *disk) free(ctx context.Context) (bytes int64, err error) {
-	var stat unix.Statfs_t
-	if err := d.do(ctx, func() error { return unix.Statfs(d.dir, &stat) }); err != nil {
-		return 0, err
-	}
-	d.lock.Lock()
-	defer d.lock.Unlock()
-	return max(0, min(d.left(), int64(stat.Bavail)*stat.Bsize)), nil
-}
-
-func (d *disk) left() int64 {
-	left := d.Size.Value()
-	for _, bytes := range d.used {
-		left -= bytes
-	}
-	return left
-}
-
-// take takes the room for a copy, if there is so much by the records.
-func (d *disk) take(key string, bytes int64) bool {
-	d.lock.Lock()
-	defer d.lock.Unlock()
-	if d.left() < bytes {
-		return false
-	}
-	d.used[key] = bytes
-	return true
-}
-
-func (d *disk) give(key string) {
-	d.lock.Lock()
-	defer d.lock.Unlock()
-	delete(d.used, key)
+	err = unix.Fallocate(int(file.Fd()), 0, 0, bytes)
+	return errors.Join(err, file.Sync(), file.Close(), syncFolder(filepath.Dir(path)))
 }

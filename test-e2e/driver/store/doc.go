@@ -14,6 +14,9 @@
 // What is not mounted is not taken for empty: the owner and the IDs have to be there. They are made once, for a node that has
 // no volumes by the API server, and for a pool that has no ID.
 //
-// Each disk has a lock and a goroutine of its own. One that hangs costs its pool, and a record that cannot be read costs its
-// volume; its room stays used, as that of all data that is in no record.
+// The file of a copy is what takes its room: it is allocated when its record is made, and before anything else is. Nothing is
+// kept in memory. So a record that cannot be read costs its volume, and its room stays used, as that of all other files.
+//
+// Calls for a disk go on one after the other, and nobody waits for longer than he wants ([Lane]). A disk that hangs costs its
+// pool.
 package store

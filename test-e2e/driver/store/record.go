@@ -38,7 +38,8 @@ type Copy struct {
 	// Pool is where it is, and Pools those that are allowed. Empty: all.
 	Pool  string   `json:"pool"`
 	Pools []string `json:"pools,omitempty"`
-	Bytes int64    `json:"bytes"`
+	// Bytes is the size of its file, in whole sectors.
+	Bytes int64 `json:"bytes"`
 	// Block is whether the volume is a device, without a file system.
 	Block bool `json:"block,omitempty"`
 	// RemoveAt is when one is removed that does not count any more. Zero: that is not known yet.
@@ -57,12 +58,6 @@ func hashOf(handle string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Sectors is the size of the data of a volume, in whole sectors.
-func Sectors(bytes int64) int64 {
-	const sector = 512
-	return (bytes + sector - 1) / sector * sector
-}
-
 // replace replaces a file: after a crash, or on a full disk, it has the old or the new content.
 func (s *Store) replace(path string, data []byte) error {
 	temporary := path + ".tmp"
@@ -77,11 +72,11 @@ func (s *Store) replace(path string, data []byte) error {
 		return err
 	}
 	s.fault.Step("rename " + name)
-	return errors.Join(os.Rename(temporary, path), SyncFolder(filepath.Dir(path)))
+	return errors.Join(os.Rename(temporary, path), syncFolder(filepath.Dir(path)))
 }
 
-// SyncFolder makes durable which files a folder has.
-func SyncFolder(dir string) error {
+// syncFolder makes durable which files a folder has.
+func syncFolder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err
@@ -94,7 +89,7 @@ func remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return SyncFolder(filepath.Dir(path))
+	return syncFolder(filepath.Dir(path))
 }
 
 // decode reads a record, whose name has to be that of its key.
@@ -146,8 +141,8 @@ func (p Peer) Open(handle, id string, bytes int64) (*os.File, error) {
 
 func checkSize(file *os.File, bytes int64) error {
 	info, err := file.Stat()
-	if err == nil && (!info.Mode().IsRegular() || info.Size() != Sectors(bytes)) {
-		err = fmt.Errorf("%s is no file of %d bytes", file.Name(), Sectors(bytes))
+	if err == nil && (!info.Mode().IsRegular() || info.Size() != bytes) {
+		err = fmt.Errorf("%s is no file of %d bytes", file.Name(), bytes)
 	}
 	return err
 }

@@ -59,69 +59,33 @@ func ParsePools(sizes map[string]string) (pools []Pool, err error) {
 	return pools, nil
 }
 
-// Store has the copies of one node. All methods can be called in parallel, but not two changes of the same copy.
+// Store has the copies of one node. It keeps nothing in memory: what is in the folder counts. All methods can be called in
+// parallel, but not two changes of the same copy.
 type Store struct {
 	own   string
 	disks map[string]*disk
 	owned *os.File
 	fault Fault
-
-	lock   sync.Mutex
-	copies map[string]Copy // by key
-	broken []string        // keys of records that cannot be read
 }
 
 // Open opens the folder of a node. isNew is asked if it has no owner, and returns an error if the node has volumes: then it
 // is not mounted.
 func Open(own, node string, pools []Pool, isNew func() error, fault Fault) (*Store, error) {
-	s := &Store{own: own, disks: map[string]*disk{}, copies: map[string]Copy{}, fault: fault}
+	s := &Store{own: own, disks: map[string]*disk{}, fault: fault}
 	if err := s.claim(node, isNew); err != nil {
 		return nil, fmt.Errorf("%w: the folder of node %s: %w", ErrAway, node, err)
 	}
 	for _, p := range pools {
-		s.disks[p.Name] = &disk{Pool: p, store: s, dir: filepath.Join(own, "pools", p.Name), work: make(chan func()), used: map[string]int64{}}
+		s.disks[p.Name] = &disk{Pool: p, store: s, dir: filepath.Join(own, "pools", p.Name), lane: NewLane()}
 	}
-	files, err := os.ReadDir(filepath.Join(own, "records"))
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %w", ErrAway, err), s.owned.Close())
-	}
-	for _, file := range files {
-		key, isRecord := strings.CutSuffix(file.Name(), ".json")
-		if !isRecord { // what a crash has left
-			continue
-		}
-		data, err := os.ReadFile(filepath.Join(own, "records", file.Name()))
-		var c Copy
-		if err == nil {
-			c, err = decode(data, key)
-		}
-		if err != nil {
-			klog.Background().Error(err, "Record cannot be read; its volume cannot be used, and its room stays used", "file", file.Name())
-			s.broken = append(s.broken, key)
-			continue
-		}
-		s.copies[key] = c
-		if d := s.disks[c.Pool]; d != nil {
-			d.used[key] = c.Bytes
-		}
-	}
-	for _, d := range s.disks {
-		go func() {
-			for do := range d.work {
-				do()
-			}
-		}()
+	if _, err := s.Copies(""); err != nil {
+		klog.Background().Error(err, "Volumes of these records cannot be used, and their room stays used")
 	}
 	return s, nil
 }
 
-// Close ends the goroutines, and lets another process have the folder.
-func (s *Store) Close() error {
-	for _, d := range s.disks {
-		close(d.work)
-	}
-	return s.owned.Close()
-}
+// Close lets another process have the folder.
+func (s *Store) Close() error { return s.owned.Close() }
 
 // claim makes sure that the folder is that of the node, and keeps another process from it as long as this one runs.
 func (s *Store) claim(node string, isNew func() error) error {
@@ -159,28 +123,32 @@ func (f Fault) Step(name string) {
 	}
 }
 
-// All returns all copies, and Copies those of a volume, with an error if a record of it cannot be read.
-func (s *Store) All() []Copy {
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	return slices.Collect(maps.Values(s.copies))
-}
-
+// Copies returns the copies of a volume, or of all volumes if the handle is empty, and an error if a record cannot be read.
 func (s *Store) Copies(handle string) (copies []Copy, err error) {
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	prefix := hashOf(handle) + "."
-	for _, key := range s.broken {
-		if strings.HasPrefix(key, prefix) {
-			return nil, fmt.Errorf("%w: the record %s of volume %s cannot be read", ErrAway, key, handle)
-		}
+	files, err := os.ReadDir(filepath.Join(s.own, "records"))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAway, err)
 	}
-	for _, c := range s.copies {
-		if c.Handle == handle {
-			copies = append(copies, c)
+	for _, file := range files {
+		key, isRecord := strings.CutSuffix(file.Name(), ".json") // others are what a crash has left
+		if !isRecord || handle != "" && !strings.HasPrefix(key, hashOf(handle)+".") {
+			continue
 		}
+		data, readErr := os.ReadFile(filepath.Join(s.own, "records", file.Name()))
+		if errors.Is(readErr, fs.ErrNotExist) { // It was removed since.
+			continue
+		}
+		c := Copy{}
+		if readErr == nil {
+			c, readErr = decode(data, key)
+		}
+		if readErr != nil {
+			err = errors.Join(err, fmt.Errorf("%w: record %s: %w", ErrAway, file.Name(), readErr))
+			continue
+		}
+		copies = append(copies, c)
 	}
-	return copies, nil
+	return copies, err
 }
 
 // Rooms returns what is free in the pools with the names, or in all if there are none. One whose disk is not mounted, or
@@ -194,7 +162,11 @@ func (s *Store) Rooms(ctx context.Context, names []string) map[string]int64 {
 			continue
 		}
 		all.Go(func() {
-			bytes, err := d.free(ctx)
+			var bytes int64
+			err := d.do(ctx, func() (err error) {
+				bytes, err = d.free()
+				return err
+			})
 			if err != nil {
 				klog.FromContext(ctx).Error(err, "Pool offers nothing", "pool", name)
 				return
@@ -208,37 +180,37 @@ func (s *Store) Rooms(ctx context.Context, names []string) map[string]int64 {
 	return rooms
 }
 
-// Reserve takes the room for a copy, in the allowed pool that it fills best, and of several the one whose name comes first.
+// Reserve takes the room for a copy: it makes its record, and then its file, in the allowed pool that it fills best, and of
+// several the one whose name comes first.
 func (s *Store) Reserve(ctx context.Context, c Copy) (Copy, error) {
-	rooms := s.Rooms(ctx, c.Pools)
+	rooms, err := s.Rooms(ctx, c.Pools), ErrNoRoom
 	for _, name := range slices.SortedFunc(maps.Keys(rooms), func(a, b string) int {
 		return cmp.Or(cmp.Compare(rooms[a], rooms[b]), strings.Compare(a, b))
 	}) {
-		if rooms[name] < Sectors(c.Bytes) || !s.disks[name].take(c.Key(), c.Bytes) {
+		if rooms[name] < c.Bytes {
 			continue
 		}
 		c.Pool = name
-		err := s.Put(c)
-		if err != nil {
-			s.disks[name].give(c.Key())
+		if err = s.Put(c); err == nil {
+			err = s.Do(ctx, c, func(path string) error { return s.disks[name].take(path, c.Bytes) })
 		}
-		return c, err
+		if err == nil {
+			return c, nil
+		}
+		if err = errors.Join(err, s.Remove(ctx, c)); !errors.Is(err, ErrNoRoom) { // Another one was faster.
+			return c, err
+		}
 	}
-	return c, fmt.Errorf("%w for %d bytes", ErrNoRoom, c.Bytes)
+	return c, fmt.Errorf("%w for %d bytes", err, c.Bytes)
 }
 
 // Put writes the record of a copy.
 func (s *Store) Put(c Copy) error {
 	data, err := json.MarshalIndent(c, "", "  ")
-	if err == nil {
-		err = s.replace(s.record(c), append(data, '\n'))
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		s.lock.Lock()
-		defer s.lock.Unlock()
-		s.copies[c.Key()] = c
-	}
-	return err
+	return s.replace(s.record(c), append(data, '\n'))
 }
 
 func (s *Store) record(c Copy) string { return filepath.Join(s.own, "records", c.Key()+".json") }
@@ -254,10 +226,11 @@ func (s *Store) Do(ctx context.Context, c Copy, do func(path string) error) erro
 
 // Wait waits for what was begun with the data of a copy, also if its disk is away.
 func (s *Store) Wait(ctx context.Context, c Copy) error {
-	if d := s.disks[c.Pool]; d != nil {
-		return d.queue(ctx, func() error { return nil })
+	d := s.disks[c.Pool]
+	if d == nil {
+		return nil
 	}
-	return nil
+	return d.lane.Do(ctx, func() error { return nil })
 }
 
 // Path is where the data of a copy is.
@@ -283,16 +256,9 @@ func (s *Store) Remove(ctx context.Context, c Copy) error {
 		s.fault.Step("remove data")
 		return remove(path)
 	})
-	if err == nil {
-		s.fault.Step("remove record")
-		err = remove(s.record(c))
-	}
 	if err != nil {
 		return err
 	}
-	s.lock.Lock()
-	delete(s.copies, c.Key())
-	s.lock.Unlock()
-	s.disks[c.Pool].give(c.Key())
-	return nil
+	s.fault.Step("remove record")
+	return remove(s.record(c))
 }

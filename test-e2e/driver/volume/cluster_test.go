@@ -121,11 +121,10 @@ func (c *cluster) path(node string) string { return filepath.Join(c.root, "stage
 
 func (c *cluster) unmount(node string) {
 	c.Helper()
-	for _, path := range []string{filepath.Join(c.path(node), device), c.path(node)} {
-		if mounted, err := mount.New("").IsMountPoint(path); err == nil && mounted {
-			c.Errorf("%s is still mounted", path)
-			c.must(mount.New("").Unmount(path))
-		}
+	path := target(c.path(node))
+	if mounted, err := mount.New("").IsMountPoint(path); err == nil && mounted {
+		c.Errorf("%s is still mounted", path)
+		c.must(mount.New("").Unmount(path))
 	}
 }
 
@@ -283,7 +282,7 @@ func (c *cluster) write(node, handle, content string) {
 	c.must(c.stage(node, handle))
 	c.sweep(handle)
 	c.later(mountTime) // a pod uses it so long
-	c.must(os.WriteFile(filepath.Join(c.path(node), "file"), []byte(content), 0o600))
+	c.must(os.WriteFile(filepath.Join(target(c.path(node)), "file"), []byte(content), 0o600))
 	c.unstage(node, handle)
 }
 
@@ -293,7 +292,7 @@ func (c *cluster) read(node, handle, want string) {
 	c.must(c.stage(node, handle))
 	c.sweep(handle)
 	c.later(mountTime) // a pod uses it so long
-	content, err := os.ReadFile(filepath.Join(c.path(node), "file"))
+	content, err := os.ReadFile(filepath.Join(target(c.path(node)), "file"))
 	if err != nil || string(content) != want {
 		c.Errorf("%s reads %q, %v; expected %q", node, content, err, want)
 	}
@@ -329,6 +328,12 @@ func (c *cluster) copies(node, handle string) string {
 	}
 	slices.Sort(texts)
 	return strings.Join(texts, ", ")
+}
+
+// all returns all copies of a node.
+func (n *Node) all() []store.Copy {
+	copies, _ := n.store.Load().Copies("")
+	return copies
 }
 
 func (c *cluster) expectCopies(node, handle, want string) {

@@ -4,13 +4,11 @@ package volume
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
 	"capacityv2.internal/test-e2e/driver/rebuild"
@@ -18,75 +16,65 @@ import (
 )
 
 // Create creates a volume with the size, kind and allowed pools that are wanted, or returns the one with the name, if it has
-// at most limit bytes (0: any).
+// at most limit bytes (0: any). What fails leaves a half copy, which Sweep removes.
 func (n *Node) Create(ctx context.Context, name string, wanted store.Copy, limit int64) (store.Copy, error) {
 	wanted.Handle, wanted.ID, wanted.State = HandleOf(name, n.Name), rebuild.FirstCopy, store.Half
-	s, done, err := n.beginHere(wanted.Handle)
+	k, unlock, err := n.begin(ctx, wanted.Handle, false)
 	if err != nil {
 		return wanted, err
 	}
-	defer done()
-	k, err := n.look(ctx, s, wanted.Handle)
-	exists := err == nil
-	if err != nil && !apierrors.IsNotFound(err) {
-		return wanted, withCode(err)
-	}
-	own := slices.IndexFunc(k.copies, func(c store.Copy) bool { return c.ID == wanted.ID })
+	defer unlock()
+	c, has := k.find(wanted.ID)
 	switch {
-	case exists && (own < 0 || k.Copy != wanted.ID || k.copies[own].State == store.Half):
-		return wanted, status.Errorf(codes.Aborted, "volume %s exists, and is not here", wanted.Handle)
-	case own < 0:
-		wanted, err = s.Reserve(ctx, wanted)
-	default:
-		c := k.copies[own]
-		if c.Bytes < wanted.Bytes || limit > 0 && c.Bytes > limit || c.Block != wanted.Block || !slices.Equal(c.Pools, wanted.Pools) {
-			return c, status.Errorf(codes.AlreadyExists, "volume %s exists, with %d bytes in pool %s, which does not fit the request", c.Handle, c.Bytes, c.Pool)
-		}
-		if wanted = c; c.State == store.Ready {
-			return c, nil
-		}
+	case k.PV != nil && (k.Copy != c.ID || c.State == store.Half):
+		return c, status.Errorf(codes.Aborted, "volume %s exists, and is not here", wanted.Handle)
+	case c.State == store.Half:
+		err = k.store.Remove(ctx, c)
+	case has && (c.Bytes < wanted.Bytes || limit > 0 && c.Bytes > limit || c.Block != wanted.Block || !slices.Equal(c.Pools, wanted.Pools)):
+		return c, status.Errorf(codes.AlreadyExists, "volume %s exists, with %d bytes in pool %s, which does not fit the request", c.Handle, c.Bytes, c.Pool)
+	case has:
+		return c, nil
+	}
+	if err == nil {
+		c, err = k.store.Reserve(ctx, wanted)
+	}
+	if err == nil {
+		err = k.store.Do(ctx, c, func(path string) error { return n.format(path, c) })
+	}
+	if err == nil {
+		c.State = store.Ready
+		err = k.store.Put(c)
 	}
 	if err != nil {
-		return wanted, withCode(err)
+		return c, withCode(err)
 	}
-	err = s.Do(ctx, wanted, func(path string) error { return n.makeImage(path, wanted) })
-	if err == nil {
-		wanted.State = store.Ready
-		err = s.Put(wanted)
-	}
-	if err != nil { // Whoever asked may not ask again.
-		return wanted, withCode(errors.Join(err, s.Remove(context.WithoutCancel(ctx), wanted)))
-	}
-	klog.FromContext(ctx).Info("Created volume", "volume", wanted.Handle, "pool", wanted.Pool, "bytes", wanted.Bytes)
-	return wanted, nil
+	klog.FromContext(ctx).Info("Created volume", "volume", c.Handle, "pool", c.Pool, "bytes", c.Bytes)
+	return c, nil
 }
 
 // Delete deletes a volume. It can be repeated. It fails on a node that does not own the volume: external-provisioner with
 // --node-deployment asks every node to delete a volume without a node affinity, and takes the first OK for its end.
 func (n *Node) Delete(ctx context.Context, handle string) error {
-	s, done, err := n.beginHere(handle)
+	k, unlock, err := n.begin(ctx, handle, true)
 	if err != nil {
 		return err
 	}
-	defer done()
-	k, err := n.look(ctx, s, handle)
-	isGone := apierrors.IsNotFound(err)
+	defer unlock()
 	switch {
-	case err != nil && !isGone:
-		return withCode(err)
-	case isGone && len(k.copies) == 0:
+	case k.PV == nil && len(k.copies) == 0:
 		return nil
-	case isGone && makerOf(handle) != n.Name, !isGone && !slices.Contains(k.Owners(), n.Name):
+	case k.PV == nil && makerOf(handle) != n.Name, k.PV != nil && !slices.Contains(k.Owners(), n.Name):
 		return status.Errorf(codes.FailedPrecondition, "node %s does not own volume %s", n.Name, handle)
 	}
-	if err := n.cancel(ctx, handle); err != nil {
-		return err
-	}
 	for _, c := range k.copies {
-		if isAttached, err := n.isAttached(ctx, s, c); err != nil || isAttached {
-			return withCode(errors.Join(err, status.Errorf(codes.FailedPrecondition, "volume %s is in use", handle)))
+		isAttached, err := n.isAttached(ctx, k.store, c)
+		if isAttached {
+			err = status.Errorf(codes.FailedPrecondition, "volume %s is in use", handle)
 		}
-		if err := s.Remove(ctx, c); err != nil {
+		if err == nil {
+			err = k.store.Remove(ctx, c)
+		}
+		if err != nil {
 			return withCode(err)
 		}
 	}

@@ -14,28 +14,17 @@ import (
 	"capacityv2.internal/test-e2e/driver/store"
 )
 
-// makeImage makes the data of a new volume: a file as large as the volume, allocated, with ext4 or, as a raw block volume,
-// without a file system. It is formatted when it is made: never later, because then it may have data.
-func (n *Node) makeImage(path string, c store.Copy) error {
-	if err := n.allocate(path, c); err != nil || c.Block {
-		return err
+// format makes ext4 in the file of a new volume, unless it is a raw block volume. That is done when the volume is made: never
+// later, because then it may have data.
+func (n *Node) format(path string, c store.Copy) error {
+	if c.Block {
+		return nil
 	}
 	n.Fault.Step("mke2fs")
 	if _, err := n.run("mke2fs", "-q", "-F", "-t", "ext4", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", path); err != nil {
 		return err
 	}
-	return n.allocate(path, c) // what was zeroed has given back what was allocated
-}
-
-// allocate makes the file, and takes the room that it has not taken.
-func (n *Node) allocate(path string, c store.Copy) error {
-	n.Fault.Step("allocate")
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return err
-	}
-	err = unix.Fallocate(int(file.Fd()), 0, 0, store.Sectors(c.Bytes))
-	return errors.Join(err, file.Sync(), file.Close(), store.SyncFolder(filepath.Dir(path)))
+	return store.Allocate(path, c.Bytes) // what was zeroed has given back what was allocated
 }
 
 // attach attaches a loop device to a file, or finds the one that is attached.

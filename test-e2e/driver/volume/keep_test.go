@@ -30,7 +30,7 @@ func TestKeep(t *testing.T) {
 		"it is used again":      {func(c *cluster, v string) { c.later(time.Hour); c.takeBack(); c.write("n", v, "second") }, "first ready", "copy old"},
 		"the volume is gone":    {func(c *cluster, v string) { c.remove() }, "first old", "copy ready"},
 		"an hour after that":    {func(c *cluster, v string) { c.later(time.Hour); c.remove() }, "", "copy ready"},
-		"deleted, and not seen": {func(c *cluster, v string) { c.remove(); c.nodes["n"].ended.Store(volumeName, "x") }, "", "copy ready"},
+		"deleted, and not seen": {func(c *cluster, v string) { c.remove(); c.nodes["n"].ended.Store(v, "x") }, "", "copy ready"},
 		"it counts, and its node comes back": {func(c *cluster, v string) {
 			c.takeBack()
 			c.cordon("n", "gone")
@@ -111,7 +111,7 @@ func TestGone(t *testing.T) {
 	c.must(err)
 	c.read("n", v, "first")
 	// So is the record, from when the volume was made: it is not formatted again.
-	record := c.nodes["n"].store.Load().All()[0]
+	record := c.nodes["n"].all()[0]
 	record.State = store.Half
 	c.must(c.nodes["n"].store.Load().Put(record))
 	c.sweep(v)
@@ -185,7 +185,7 @@ func (c *cluster) away(node string) (back func()) {
 func (c *cluster) later(passed time.Duration) {
 	c.Helper()
 	for _, node := range c.nodes {
-		for _, old := range node.store.Load().All() {
+		for _, old := range node.all() {
 			if !old.RemoveAt.IsZero() {
 				old.RemoveAt = old.RemoveAt.Add(-passed)
 				c.must(node.store.Load().Put(old))

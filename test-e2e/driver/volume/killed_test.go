@@ -108,7 +108,7 @@ func TestKilled(t *testing.T) {
 				}
 				for node, n := range c.nodes {
 					used := int64(0)
-					for _, copy := range n.store.Load().All() {
+					for _, copy := range n.all() {
 						used += copy.Bytes / mi
 					}
 					if c.left(node) != 8-used {
@@ -130,6 +130,7 @@ func TestKilled(t *testing.T) {
 func TestKilledCreate(t *testing.T) {
 	for at := 1; ; at++ {
 		c := newCluster(t)
+		c.start("n") // counts from here
 		step := c.killed("n", at, func() {
 			_, _ = c.nodes["n"].Create(c.call, volumeName, store.Copy{Bytes: size}, 0)
 		})

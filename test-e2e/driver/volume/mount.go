@@ -4,9 +4,7 @@ package volume
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -19,16 +17,8 @@ import (
 	"capacityv2.internal/test-e2e/driver/store"
 )
 
-// device is the file in a staging path on which a block volume is mounted.
-const device = "device"
-
-// target returns what is mounted when a volume is staged at a path.
-func target(c store.Copy, path string) string {
-	if c.Block {
-		return filepath.Join(path, device)
-	}
-	return path
-}
+// target is what is mounted when a volume is staged at a path: a folder, or a device.
+func target(path string) string { return filepath.Join(path, "volume") }
 
 // mount makes the data of a copy usable at a staging path.
 func (n *Node) mount(c store.Copy, data, path string, options []string) error {
@@ -40,16 +30,19 @@ func (n *Node) mount(c store.Copy, data, path string, options []string) error {
 	if c.Block {
 		fsType, options = "", []string{"bind"}
 	}
-	if err := n.mountAt(c, loop, target(c, path), fsType, options); err != nil || c.Block {
+	if err := n.mountAt(c, loop, target(path), fsType, options); err != nil || c.Block {
 		return err
 	}
 	return n.detachLater(c) // when it is unmounted, also if the node is killed
 }
 
-// mountAt mounts something at a path, unless the copy is there. It hides what else is.
+// mountAt mounts something at a path, unless the copy is there, and in the place of what else is.
 func (n *Node) mountAt(c store.Copy, source, path, fsType string, options []string) (err error) {
 	if isAt(c, path) {
 		return nil
+	}
+	if err := n.unmount(path); err != nil {
+		return err
 	}
 	if c.Block {
 		if err = os.MkdirAll(filepath.Dir(path), 0o750); err == nil {
@@ -90,52 +83,29 @@ func isAt(c store.Copy, path string) bool {
 	return err == nil && file == c.Key()
 }
 
-// unmount unmounts all that is mounted at a staging path, and then in it: a pod may have put something of that name into its
-// volume.
+// unmount unmounts a path, and removes it.
 func (n *Node) unmount(path string) error {
-	for _, target := range []string{path, filepath.Join(path, device)} {
-		for {
-			mounted, err := n.Mounter.IsMountPoint(target)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			if !mounted {
-				break
-			}
-			n.Fault.Step("unmount")
-			if err := n.Mounter.Unmount(target); err != nil {
-				return err
-			}
-		}
-	}
-	if err := os.Remove(filepath.Join(path, device)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	n.Fault.Step("unmount")
+	return mount.CleanupMountPoint(path, n.Mounter, true)
 }
 
 // Publish binds a volume that is staged, as a device or with a file system, to the path of a pod.
 func (n *Node) Publish(ctx context.Context, handle, staging, path string, block, readonly bool) error {
-	s, done, err := n.beginHere(handle)
+	k, unlock, err := n.begin(ctx, handle, false)
 	if err != nil {
 		return err
 	}
-	defer done()
-	k, err := n.look(ctx, s, handle)
-	if err == nil {
-		err = ctx.Err() // nothing is bound after the call has ended
-	}
-	if err != nil {
-		return withCode(err)
-	}
+	defer unlock()
 	c, _ := k.current()
 	switch {
+	case ctx.Err() != nil: // Nothing is bound after the call has ended.
+		return withCode(ctx.Err())
 	case !n.isStaged(k, staging):
 		return status.Errorf(codes.FailedPrecondition, "copy %s of volume %s is not staged at %q", k.Copy, handle, staging)
 	case c.Block != block:
 		return status.Errorf(codes.InvalidArgument, "volume %s was made with volume mode Block: %t", handle, c.Block)
 	}
-	err = n.mountAt(c, target(c, staging), path, "", []string{"bind"})
+	err = n.mountAt(c, target(staging), path, "", []string{"bind"})
 	if err == nil && readonly { // also what was bound by a driver that was killed then
 		err = unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 	}
@@ -144,14 +114,10 @@ func (n *Node) Publish(ctx context.Context, handle, staging, path string, block,
 
 // Unpublish unmounts the path of a pod, and removes it.
 func (n *Node) Unpublish(handle, path string) error {
-	done, err := n.begin(handle)
+	unlock, err := n.lock(handle)
 	if err != nil {
 		return err
 	}
-	defer done()
-	n.Fault.Step("unpublish")
-	if err := mount.CleanupMountPoint(path, n.Mounter, true); err != nil {
-		return status.Errorf(codes.Internal, "unmount volume %s: %v", handle, err)
-	}
-	return nil
+	defer unlock()
+	return withCode(n.unmount(path))
 }

@@ -17,31 +17,11 @@ import (
 // unmountHere ends what a node has staged, as a reboot does.
 func (c *cluster) unmountHere(node string) {
 	c.Helper()
-	c.must(c.nodes[node].Mounter.Unmount(c.path(node)))
+	c.must(c.nodes[node].Mounter.Unmount(target(c.path(node))))
 }
 
 func (c *cluster) publish(node, handle string) error {
 	return c.nodes[node].Publish(c.call, handle, c.path(node), filepath.Join(c.root, "target"), false, false)
-}
-
-// TestLinkOfPod unmounts nothing that a pod has put a link to into its volume.
-func TestLinkOfPod(t *testing.T) {
-	c := newCluster(t)
-	v := c.create("n")
-	other := t.TempDir()
-	c.must(mount.New("").Mount("tmpfs", other, "tmpfs", nil))
-	c.must(c.stage("n", v))
-	c.must(os.Symlink(other, filepath.Join(c.path("n"), device)))
-	c.unstage("n", v)
-	if mounted, err := mount.New("").IsMountPoint(other); err != nil || !mounted {
-		t.Errorf("mounted: %t, %v", mounted, err)
-	}
-	c.must(mount.New("").Unmount(other))
-	c.must(c.stage("n", v))
-	if _, err := os.Lstat(filepath.Join(c.path("n"), device)); err != nil {
-		t.Error(err)
-	}
-	c.unstage("n", v)
 }
 
 // TestStagedBefore has a node that was taken for one that is off, and whose pod has not ended. The volume was written to
@@ -70,10 +50,10 @@ func TestPublishUnused(t *testing.T) {
 	c.must(c.stage("n", v))
 	c.must(c.publish("n", v))
 	// While a call goes on, which may mount, nothing is unmounted.
-	done, err := c.nodes["n"].begin(v)
+	unlock, err := c.nodes["n"].lock(v)
 	c.must(err)
 	c.expect(c.nodes["n"].Unpublish(v, filepath.Join(c.root, "target")), codes.Aborted, "goes on")
-	done()
+	unlock()
 	c.must(c.nodes["n"].Unpublish(v, filepath.Join(c.root, "target")))
 	c.unstage("n", v)
 }
@@ -100,7 +80,7 @@ func TestUnmountedByHand(t *testing.T) {
 	if c.pv().InUse.Node != "n" {
 		t.Error("in-use is gone while the volume is mounted")
 	}
-	c.must(os.WriteFile(filepath.Join(c.path("n"), "file"), []byte("second"), 0o600))
+	c.must(os.WriteFile(filepath.Join(target(c.path("n")), "file"), []byte("second"), 0o600))
 	c.unmountHere("n")
 	c.expectUnused(v)
 	c.read("n", v, "second")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -154,13 +155,13 @@ func TestRefused(t *testing.T) {
 		"the other node hangs": {func(c *cluster, v string) func() {
 			var stop context.CancelFunc
 			c.call, stop = context.WithTimeout(c.Context(), 50*time.Millisecond)
-			place := make(chan struct{}, 1)
-			place <- struct{}{} // somebody looks at it
-			c.nodes["m"].looks.Store("n", place)
-			return func() { stop(); <-place; c.call = c.Context() }
-		}, codes.Unavailable, "node n hangs"},
+			lane := store.NewLane()
+			lane <- struct{}{} // somebody looks at it
+			c.nodes["m"].lanes.Store("n", lane)
+			return func() { stop(); <-lane; c.call = c.Context() }
+		}, codes.Unavailable, "node n: not reachable: it hangs"},
 		"what it has is of another size": {func(c *cluster, v string) func() {
-			file := c.nodes["n"].store.Load().Path(c.nodes["n"].store.Load().All()[0])
+			file := c.nodes["n"].store.Load().Path(c.nodes["n"].all()[0])
 			c.must(os.Truncate(file, size-512))
 			return func() { c.must(os.Truncate(file, size)) }
 		}, codes.Unavailable, "is no file of"},
@@ -259,36 +260,54 @@ func TestCopyEnds(t *testing.T) {
 	}
 	c, v := drained(t)
 	m := c.nodes["m"]
-	k, err := m.look(t.Context(), m.store.Load(), v)
+	k, err := m.look(t.Context(), v)
 	c.must(err)
-	c.expect(m.copy(t.Context(), m.store.Load(), k, store.Copy{Handle: v, ID: "x", State: store.Copied}), codes.Aborted, "not wanted")
+	c.expect(m.copy(t.Context(), k, store.Copy{Handle: v, ID: "x", State: store.Copied}, nil), codes.Aborted, "not wanted")
 	if got := c.pv(); got.Copied.Node != "" {
 		t.Errorf("copied: %v", got.Copied)
 	}
 }
 
-// TestHalfCopyLeft has a copy fail, and what it has begun not taken back. The claim is sent elsewhere, and nobody asks again.
+// TestHalfCopyLeft has a node not hear that its copy is complete. The claim is sent elsewhere, and nobody asks again.
 func TestHalfCopyLeft(t *testing.T) {
 	c, v := drained(t)
-	c.must(os.Truncate(c.nodes["n"].store.Load().Path(c.nodes["n"].store.Load().All()[0]), 0))
 	m := c.nodes["m"]
-	k, err := m.look(t.Context(), m.store.Load(), v)
-	c.must(err)
-	half, err := m.store.Load().Reserve(t.Context(), store.Copy{Handle: v, ID: "x", State: store.Half, Bytes: size})
-	c.must(err)
-	c.must(m.patch(t.Context(), &k, m.API.Begin("m", half.ID)))
-	c.server.Before = func(string, *corev1.PersistentVolume) error { return errors.New("away") }
+	c.server.Before = func(patch string, _ *corev1.PersistentVolume) error {
+		if strings.Contains(patch, driver+`/copied":"`) {
+			return errors.New("away")
+		}
+		return nil
+	}
 	c.expect(m.Stage(t.Context(), v, c.path("m")), codes.Aborted, "is being copied")
 	if job, isCopying := m.copies.Load(v); isCopying {
 		<-job.(copying).ended
 	}
-	c.expectCopies("m", v, "copy half")
-	c.server.Before = nil
+	c.expectCopies("m", v, "copy copied")
 	c.send("o")
 	c.place()
 	c.sweep(v)
 	c.expectCopies("m", v, "")
 	c.expectLeft("m", 8)
+}
+
+// TestCopyFails has a copy fail. The next call goes on with it, and one that comes with the claim elsewhere leaves nothing.
+func TestCopyFails(t *testing.T) {
+	c, v := drained(t)
+	m := c.nodes["m"]
+	k, err := m.look(t.Context(), v)
+	c.must(err)
+	half, err := m.reserve(t.Context(), k)
+	c.must(err)
+	data := m.store.Load().Path(half)
+	c.must(os.Rename(data, data+"-away"))
+	c.expect(m.Stage(t.Context(), v, c.path("m")), codes.Aborted, "is being copied")
+	m.endCopies()
+	c.expectCopies("m", v, "copy half")
+	c.must(os.Rename(data+"-away", data))
+	c.read("m", v, "first")
+	if c.pv().Copy != half.ID {
+		t.Errorf("copy %s counts; expected %s", c.pv().Copy, half.ID)
+	}
 }
 
 // confirmed has m make a copy that counts, and that nobody has staged yet.

@@ -47,10 +47,10 @@ type Node struct {
 	store atomic.Pointer[store.Store]
 	// busy are the volumes for which a call goes on, and copies those that are being copied, by handle.
 	busy, copies sync.Map
-	// ended has the copy that counted of volumes that were deleted with their claims, by name.
+	// ended has the copy that counted of volumes that are deleted with their claims, by handle.
 	ended sync.Map
-	// looks has a place for the one who looks at a node, by its name.
-	looks sync.Map
+	// lanes are those of the folders of other nodes, by their names.
+	lanes sync.Map
 	// slots has a place for each copy that may go on.
 	slots chan struct{}
 }
@@ -74,6 +74,8 @@ func (n *Node) Start(ctx context.Context) error {
 
 // hasNoVolumes returns an error if the API server knows of volumes that this node has, or has had.
 func (n *Node) hasNoVolumes(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	volumes, err := n.API.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -97,44 +99,63 @@ func makerOf(handle string) string { return handle[strings.LastIndexByte(handle,
 
 func nameOf(handle string) string { return strings.TrimSuffix(handle, "@"+makerOf(handle)) }
 
-// begin keeps other calls from a volume until done is called.
-func (n *Node) begin(handle string) (done func(), err error) {
+// lock keeps other calls from a volume until unlock is called.
+func (n *Node) lock(handle string) (unlock func(), err error) {
 	if _, isBusy := n.busy.LoadOrStore(handle, true); isBusy {
 		return nil, status.Errorf(codes.Aborted, "another call for volume %s goes on", handle)
 	}
 	return func() { n.busy.Delete(handle) }, nil
 }
 
-// beginHere is the same, and returns what is on the disks of the node.
-func (n *Node) beginHere(handle string) (s *store.Store, done func(), err error) {
-	if s, err = n.opened(); err == nil {
-		done, err = n.begin(handle)
-	}
-	return s, done, err
-}
-
-// known is what is known of a volume: by the API server, and here.
+// known is what is known of a volume: by the API server, where it may have no PersistentVolume, and here.
 type known struct {
 	rebuild.Volume
 	handle string
+	store  *store.Store
 	copies []store.Copy
 }
 
-// current returns the copy that counts, if this node has it.
-func (k known) current() (store.Copy, bool) {
-	i := slices.IndexFunc(k.copies, func(c store.Copy) bool { return c.ID == k.Copy && c.State != store.Half })
+// begin locks a volume, and looks at it. endsCopy ends a copy that goes on before.
+func (n *Node) begin(ctx context.Context, handle string, endsCopy bool) (k *known, unlock func(), err error) {
+	if unlock, err = n.lock(handle); err != nil {
+		return nil, nil, err
+	}
+	if endsCopy {
+		err = n.cancel(ctx, handle)
+	}
+	if err == nil {
+		k, err = n.look(ctx, handle)
+	}
+	if err != nil {
+		unlock()
+	}
+	return k, unlock, withCode(err)
+}
+
+func (n *Node) look(ctx context.Context, handle string) (k *known, err error) {
+	k = &known{handle: handle}
+	if k.store, err = n.opened(); err == nil {
+		k.copies, err = k.store.Copies(handle)
+	}
+	if err == nil {
+		k.Volume, err = n.API.Volume(ctx, nameOf(handle), handle)
+	}
+	return k, err
+}
+
+// find returns a copy that the node has.
+func (k *known) find(id string) (store.Copy, bool) {
+	i := slices.IndexFunc(k.copies, func(c store.Copy) bool { return c.ID == id })
 	if i < 0 {
 		return store.Copy{}, false
 	}
 	return k.copies[i], true
 }
 
-func (n *Node) look(ctx context.Context, s *store.Store, handle string) (k known, err error) {
-	k.handle = handle
-	if k.copies, err = s.Copies(handle); err == nil {
-		k.Volume, err = n.API.Volume(ctx, nameOf(handle), handle)
-	}
-	return k, err
+// current returns the copy that counts, if this node has it.
+func (k *known) current() (store.Copy, bool) {
+	c, has := k.find(k.Copy)
+	return c, has && c.State != store.Half
 }
 
 // patch writes a change, unless the volume has changed.
@@ -179,8 +200,7 @@ func (n *Node) Get(handle string) (store.Copy, error) {
 	return copies[0], nil
 }
 
-// withCode gives an error a status. None is final but that there is no such volume: then a kubelet unstages what it could not
-// stage, and nothing stays.
+// withCode gives an error a status. None is final: a kubelet unstages what it could not stage, and nothing stays.
 func withCode(err error) error {
 	switch _, ok := status.FromError(err); {
 	case err == nil || ok:
@@ -189,8 +209,6 @@ func withCode(err error) error {
 		return status.Error(codes.ResourceExhausted, err.Error())
 	case apierrors.IsConflict(err):
 		return status.Error(codes.Aborted, err.Error())
-	case apierrors.IsNotFound(err):
-		return status.Error(codes.NotFound, err.Error())
 	}
 	return status.Error(codes.Unavailable, err.Error())
 }

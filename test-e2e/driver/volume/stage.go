@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"capacityv2.internal/test-e2e/driver/rebuild"
 	"capacityv2.internal/test-e2e/driver/store"
@@ -19,14 +19,13 @@ import (
 // Stage mounts a volume at a path, with options. If the data is elsewhere, a copy is begun, and the error is Aborted until it
 // is complete and the affinity names this node. What is staged is not asked about again.
 func (n *Node) Stage(ctx context.Context, handle, path string, options ...string) error {
-	s, done, err := n.beginHere(handle)
+	k, unlock, err := n.begin(ctx, handle, false)
 	if err != nil {
 		return err
 	}
-	defer done()
-	k, err := n.look(ctx, s, handle)
-	if err != nil {
-		return withCode(err)
+	defer unlock()
+	if k.PV == nil {
+		return status.Errorf(codes.NotFound, "volume %s has no PersistentVolume", handle)
 	}
 	if n.isStaged(k, path) {
 		return nil
@@ -38,9 +37,9 @@ func (n *Node) Stage(ctx context.Context, handle, path string, options ...string
 	}
 	switch answer := rebuild.Serve(k.Volume, cluster, n.Name, has); answer {
 	case rebuild.ServeCopy:
-		return n.serve(ctx, s, &k, c, path, options)
+		return withCode(n.serve(ctx, k, c, path, options))
 	case rebuild.Rebuild:
-		return withCode(n.rebuild(ctx, s, &k))
+		return withCode(n.rebuild(ctx, k))
 	case rebuild.InUse:
 		return status.Errorf(codes.FailedPrecondition, "volume %s is in use on node %s, which may write to it", handle, k.InUse.Node)
 	case rebuild.Lost:
@@ -52,62 +51,55 @@ func (n *Node) Stage(ctx context.Context, handle, path string, options ...string
 
 // isStaged tells whether the copy that counts is mounted at a staging path, and others know. Something else may be: what a
 // node has staged stays there when it was taken for one that is off.
-func (n *Node) isStaged(k known, path string) bool {
+func (n *Node) isStaged(k *known, path string) bool {
 	c, has := k.current()
-	return has && k.InUse == rebuild.Mark{Node: n.Name, ID: c.ID} && isAt(c, target(c, path))
+	return has && k.InUse == rebuild.Mark{Node: n.Name, ID: c.ID} && isAt(c, target(path))
 }
 
 // serve mounts the copy that counts, in the call: nothing is mounted after NodeUnstageVolume.
-func (n *Node) serve(ctx context.Context, s *store.Store, k *known, c store.Copy, path string, options []string) error {
-	err := s.Open(ctx, c)
+func (n *Node) serve(ctx context.Context, k *known, c store.Copy, path string, options []string) error {
+	err := k.store.Open(ctx, c)
 	if err == nil && (c.State != store.Ready || !c.RemoveAt.IsZero()) { // before it is written to
 		c.State, c.RemoveAt = store.Ready, time.Time{}
-		err = s.Put(c)
+		err = k.store.Put(c)
 	}
 	if err == nil {
 		err = n.patch(ctx, k, n.API.Use(k.Volume, n.Name))
 	}
 	if err != nil {
-		return withCode(err)
+		return err
 	}
-	if err = s.Do(ctx, c, func(data string) error { return n.mount(c, data, path, options) }); err == nil {
+	if err = k.store.Do(ctx, c, func(data string) error { return n.mount(c, data, path, options) }); err == nil {
 		return nil
 	}
-	if undoErr := n.unstage(ctx, s, k, path); undoErr != nil {
+	if undoErr := n.unstage(ctx, k, path); undoErr != nil {
 		return status.Errorf(codes.Aborted, "mount volume %s: %v; undo that: %v", k.handle, err, undoErr)
 	}
-	return withCode(fmt.Errorf("mount volume %s: %w", k.handle, err))
+	return fmt.Errorf("mount volume %s: %w", k.handle, err)
 }
 
 // Unstage ends a copy that goes on, unmounts the volume, and takes the flags of this node away. After that, nothing goes on.
 func (n *Node) Unstage(ctx context.Context, handle, path string) error {
-	s, done, err := n.beginHere(handle)
+	k, unlock, err := n.begin(ctx, handle, true)
 	if err != nil {
 		return err
 	}
-	defer done()
-	if err := n.cancel(ctx, handle); err != nil {
-		return err
-	}
-	k, err := n.look(ctx, s, handle)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return withCode(err)
-	}
-	return withCode(n.unstage(ctx, s, &k, path))
+	defer unlock()
+	return withCode(n.unstage(ctx, k, path))
 }
 
 // unstage goes on where an earlier one has ended. The flags go before the copies that they speak of.
-func (n *Node) unstage(ctx context.Context, s *store.Store, k *known, path string) error {
+func (n *Node) unstage(ctx context.Context, k *known, path string) error {
 	for _, c := range k.copies {
-		if err := s.Wait(ctx, c); err != nil { // Nothing is mounted later.
+		if err := k.store.Wait(ctx, c); err != nil { // Nothing is mounted later.
 			return err
 		}
 	}
-	if err := n.unmount(path); err != nil {
+	if err := n.unmount(target(path)); err != nil {
 		return err
 	}
 	for _, c := range k.copies {
-		if err := n.detach(ctx, s, c); err != nil {
+		if err := n.detach(ctx, k.store, c); err != nil {
 			return err
 		}
 	}
@@ -120,23 +112,20 @@ func (n *Node) unstage(ctx context.Context, s *store.Store, k *known, path strin
 	if err := n.patch(ctx, k, n.API.Unuse(k.Volume, n.Name)); err != nil {
 		return err
 	}
-	return n.giveUp(ctx, s, k)
+	return n.giveUp(ctx, k)
 }
 
 // detach waits until the data of a copy is attached to no device: losetup detaches a device when nothing has it open.
 func (n *Node) detach(ctx context.Context, s *store.Store, c store.Copy) error {
-	const looks, moment = 20, 50 * time.Millisecond
 	if err := n.detachLater(c); err != nil {
 		return err
 	}
-	for look := 0; ; look++ {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Second, true, func(ctx context.Context) (bool, error) {
 		isAttached, err := n.isAttached(ctx, s, c)
-		if err != nil || !isAttached {
-			return err
-		}
-		if look == looks {
-			return status.Errorf(codes.Aborted, "volume %s is still in use", c.Handle)
-		}
-		time.Sleep(moment)
+		return !isAttached && err == nil, err
+	})
+	if wait.Interrupted(err) {
+		return status.Errorf(codes.Aborted, "volume %s is still in use", c.Handle)
 	}
+	return err
 }

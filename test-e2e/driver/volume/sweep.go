@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -13,23 +14,15 @@ import (
 	"google.golang.org/grpc/status"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"capacityv2.internal/test-e2e/driver/rebuild"
 	"capacityv2.internal/test-e2e/driver/store"
 )
 
 const (
-	// sweepTime is how long one look may take, and sweepInterval how often all volumes are looked at that are not as they
-	// should be.
-	sweepTime     = 30 * time.Second
+	// sweepInterval is how often the volumes are looked at of which something is to be removed.
 	sweepInterval = 10 * time.Second
 	// mountTime is how long a call may take that stages a volume.
 	mountTime = 3 * time.Minute
@@ -37,52 +30,43 @@ const (
 	sweepers = 4
 )
 
-// Run looks at each volume that this node has when its PersistentVolume changes, or the Node object, until the context ends.
+// Run looks at each volume that this node has when its PersistentVolume changes, until the context ends.
 func (n *Node) Run(ctx context.Context) error {
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](500*time.Millisecond, time.Minute))
-	volumes := informers.NewSharedInformerFactory(n.API.Client, 0).Core().V1().PersistentVolumes().Informer()
-	own := informers.NewSharedInformerFactoryWithOptions(n.API.Client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, n.Name).String()
-	})).Core().V1().Nodes().Informer()
-	err := errors.Join(rebuild.OnChange(volumes, func(_, now any) {
+	loop := rebuild.NewLoop(n.API.Client)
+	err := loop.On(loop.Core().V1().PersistentVolumes().Informer(), func(_, now any) {
 		pv := now.(*corev1.PersistentVolume)
 		if !n.API.IsOurs(pv) {
 			return
 		}
-		if _, err := n.Get(pv.Spec.CSI.VolumeHandle); err == nil {
-			if isEnded(pv) {
-				n.ended.Store(pv.Name, n.API.VolumeOf(pv).Copy)
-			} else {
-				n.ended.Delete(pv.Name)
-			}
-			queue.Add(pv.Spec.CSI.VolumeHandle)
+		handle := pv.Spec.CSI.VolumeHandle
+		if _, err := n.Get(handle); err != nil {
+			return
 		}
-	}), rebuild.OnChange(own, func(before, now any) {
-		if old, ok := before.(*corev1.Node); !ok || old.UID != now.(*corev1.Node).UID { // It may have come back.
-			n.enqueueAll(queue, func(store.Copy) bool { return true })
+		if isEnded(pv) {
+			n.ended.Store(handle, n.API.VolumeOf(pv).Copy)
+		} else {
+			n.ended.Delete(handle)
 		}
-	}))
+		loop.Add(handle)
+	})
 	if err != nil {
 		return err
 	}
-	go volumes.RunWithContext(ctx)
-	go own.RunWithContext(ctx)
-	defer context.AfterFunc(ctx, queue.ShutDown)()
 	isOpen := false
-	for range sweepers {
-		go wait.UntilWithContext(ctx, func(ctx context.Context) {
-			for n.sweepNext(ctx, queue) {
-			}
-		}, time.Second)
-	}
-	wait.UntilWithContext(ctx, func(ctx context.Context) {
+	go wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := n.Start(ctx); err != nil {
 			klog.FromContext(ctx).Error(err, "Offering nothing, will try again")
 			return
 		}
-		n.enqueueAll(queue, func(c store.Copy) bool { return !isOpen || c.State == store.Half || c.IsDue() })
+		copies, _ := n.store.Load().Copies("") // Open has logged what cannot be read.
+		for _, c := range copies {
+			if !isOpen || c.State == store.Half || c.IsDue() {
+				loop.Add(c.Handle)
+			}
+		}
 		isOpen = true
 	}, sweepInterval)
+	loop.Run(ctx, sweepers, n.Sweep)
 	return nil
 }
 
@@ -91,109 +75,64 @@ func isEnded(pv *corev1.PersistentVolume) bool {
 	return (pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 }
 
-func (n *Node) enqueueAll(queue workqueue.TypedInterface[string], isWanted func(store.Copy) bool) {
-	s, err := n.opened()
-	if err != nil {
-		return
-	}
-	for _, c := range s.All() {
-		if isWanted(c) {
-			queue.Add(c.Handle)
-		}
-	}
-}
-
-func (n *Node) sweepNext(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string]) bool {
-	handle, ended := queue.Get()
-	if ended {
-		return false
-	}
-	defer queue.Done(handle)
-	ctx, cancel := context.WithTimeout(ctx, sweepTime)
-	defer cancel()
-	if err := n.Sweep(ctx, handle); err != nil {
-		if !apierrors.IsConflict(err) {
-			klog.FromContext(ctx).V(2).Info("Volume is not as it should be, will try again", "volume", handle, "reason", err)
-		}
-		queue.AddRateLimited(handle)
-		return true
-	}
-	queue.Forget(handle)
-	return true
-}
-
 // Sweep looks at the copies of a volume: after calls that were lost, after the node has come back, and after the volume has
 // gone elsewhere.
 func (n *Node) Sweep(ctx context.Context, handle string) error {
-	s, done, err := n.beginHere(handle)
+	k, unlock, err := n.begin(ctx, handle, false)
 	if err != nil {
 		return err
 	}
-	defer done()
-	k, err := n.look(ctx, s, handle)
-	isGone := apierrors.IsNotFound(err)
-	if err != nil && !isGone {
-		return err
+	defer unlock()
+	if !slices.ContainsFunc(k.copies, func(c store.Copy) bool { return k.isWanted(n, c) }) {
+		err = n.cancel(ctx, handle)
 	}
-	isWanted := func(c store.Copy) bool { return rebuild.IsWanted(k.Volume, n.Name, c.ID) }
-	if isGone || !slices.ContainsFunc(k.copies, isWanted) {
-		if err := n.cancel(ctx, handle); err != nil {
-			return err
-		}
+	if err == nil && k.InUse.Node == n.Name {
+		err = n.releaseUnused(ctx, k)
 	}
-	if isGone {
-		return n.tidyGone(ctx, s, k)
+	if err == nil {
+		err = n.show(ctx, k)
 	}
-	if err := n.releaseUnused(ctx, s, &k); err != nil {
-		return err
+	if err == nil {
+		err = n.tidy(ctx, k)
 	}
-	if err := n.show(ctx, s, &k); err != nil {
-		return err
-	}
-	return n.tidy(ctx, s, &k)
-}
-
-// tidy removes copies that do not count, and that nobody wants.
-func (n *Node) tidy(ctx context.Context, s *store.Store, k *known) (err error) {
-	for _, c := range k.copies {
-		switch {
-		case c.ID == k.Copy, rebuild.IsWanted(k.Volume, n.Name, c.ID):
-		case c.State == store.Half, isEnded(k.PV):
-			err = errors.Join(err, s.Remove(ctx, c))
-		default:
-			err = errors.Join(err, n.retire(ctx, s, k, c))
-		}
+	if _, has := k.current(); err == nil && has && k.Affinity == nil {
+		err = fmt.Errorf("volume %s is released, and has to be shown if this node gets another Node object", handle)
 	}
 	return err
 }
 
-// tidyGone is for copies without a PersistentVolume. It may come back from a backup, so what is complete stays, unless this
-// node has seen that it was deleted with its claim, and did not count, or that the new one was served.
-func (n *Node) tidyGone(ctx context.Context, s *store.Store, k known) error {
-	copyID, isEnded := n.ended.Load(nameOf(k.handle))
+// tidy removes copies that do not count, and that nobody wants. A PersistentVolume that is not found may come back from a
+// backup. So what is complete stays then, unless this node has seen that it was deleted with its claim, and that the copy did
+// not count, or that the new one was served.
+func (n *Node) tidy(ctx context.Context, k *known) (err error) {
+	counts, isOver := n.ended.Load(k.handle)
+	if k.PV != nil {
+		counts, isOver = k.Copy, isEnded(k.PV)
+	}
 	for _, c := range k.copies {
-		if c.State == store.Half || c.IsDue() || isEnded && c.ID != copyID {
-			if err := s.Remove(ctx, c); err != nil {
-				return err
-			}
+		switch {
+		case k.PV != nil && (c.ID == k.Copy || k.isWanted(n, c)):
+		case c.State == store.Half, isOver && c.ID != counts, k.PV == nil && c.IsDue():
+			err = errors.Join(err, k.store.Remove(ctx, c))
+		case k.PV != nil:
+			err = errors.Join(err, n.retire(ctx, k, c))
 		}
 	}
-	n.ended.Delete(nameOf(k.handle))
-	return nil
+	if k.PV == nil && err == nil {
+		n.ended.Delete(k.handle)
+	}
+	return err
 }
 
 // releaseUnused takes in-use away if nothing can write, as after the node was restarted. The kubelet may never ask for that.
-func (n *Node) releaseUnused(ctx context.Context, s *store.Store, k *known) error {
-	if k.InUse.Node != n.Name {
-		return nil
-	}
+func (n *Node) releaseUnused(ctx context.Context, k *known) error {
 	for _, c := range k.copies {
 		if !c.Block { // What is mounted stays; a driver may have been killed before the mount.
 			if err := n.detachLater(c); err != nil {
 				return err
 			}
 		}
-		if isAttached, err := n.isAttached(ctx, s, c); err != nil || isAttached {
+		if isAttached, err := n.isAttached(ctx, k.store, c); err != nil || isAttached {
 			return err
 		}
 	}
@@ -210,7 +149,7 @@ func (n *Node) isAttached(ctx context.Context, s *store.Store, c store.Copy) (bo
 }
 
 // show says that this node has the copy that counts of a released volume, if the list does not.
-func (n *Node) show(ctx context.Context, s *store.Store, k *known) error {
+func (n *Node) show(ctx context.Context, k *known) error {
 	c, has := k.current()
 	if !has || k.Affinity != nil {
 		return nil
@@ -224,7 +163,7 @@ func (n *Node) show(ctx context.Context, s *store.Store, k *known) error {
 	if !exists || change == nil {
 		return nil
 	}
-	if err := s.Open(ctx, c); err != nil {
+	if err := k.store.Open(ctx, c); err != nil {
 		return err
 	}
 	return n.patch(ctx, k, change)
@@ -232,29 +171,37 @@ func (n *Node) show(ctx context.Context, s *store.Store, k *known) error {
 
 // retire removes a complete copy that does not count any more, KeepOld after the one that counts was used, and only while that
 // one can be seen. What nobody has written to is removed at once then.
-func (n *Node) retire(ctx context.Context, s *store.Store, k *known, c store.Copy) error {
+func (n *Node) retire(ctx context.Context, k *known, c store.Copy) error {
 	isUsed := k.InUse.ID == k.Copy
 	switch {
 	case !isUsed && time.Until(c.RemoveAt) > n.KeepOld-mountTime: // It was used for a moment: perhaps it cannot be mounted.
 		c.RemoveAt = time.Time{}
-		return s.Put(c)
+		return k.store.Put(c)
 	case c.State == store.Ready && (c.RemoveAt.IsZero() && !isUsed || time.Now().Before(c.RemoveAt)):
 		return nil
 	}
-	if isAttached, err := n.isAttached(ctx, s, c); err != nil || isAttached {
+	if isAttached, err := n.isAttached(ctx, k.store, c); err != nil || isAttached {
 		return cmp.Or(err, status.Errorf(codes.Aborted, "copy %s is still attached", c.ID))
 	}
-	if own, isHere := k.current(); isHere {
-		if err := s.Open(ctx, own); err != nil {
-			return err
-		}
-	} else if err := n.see(ctx, k); err != nil {
+	if err := n.see(ctx, k); err != nil {
 		return err
 	}
 	if c.State == store.Ready && c.RemoveAt.IsZero() {
 		c.RemoveAt = time.Now().Add(n.KeepOld)
-		return s.Put(c)
+		return k.store.Put(c)
 	}
 	klog.FromContext(ctx).Info("Removing a copy that does not count", "volume", c.Handle, "copy", c.ID, "for", k.Copy)
-	return s.Remove(ctx, c)
+	return k.store.Remove(ctx, c)
+}
+
+// see returns an error if the copy that counts cannot be seen, here or elsewhere.
+func (n *Node) see(ctx context.Context, k *known) error {
+	if own, isHere := k.current(); isHere {
+		return k.store.Open(ctx, own)
+	}
+	file, err := n.open(ctx, k)
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }

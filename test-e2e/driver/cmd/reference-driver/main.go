@@ -100,9 +100,6 @@ func run(ctx context.Context, o *options) error {
 	}
 	node := &o.node
 	node.API, node.Mounter, node.Exec = api, mount.New(""), exec.New()
-	if err := node.Start(ctx); err != nil { // Run tries again.
-		klog.FromContext(ctx).Error(err, "Offering nothing")
-	}
 	group, ctx := errgroup.WithContext(ctx)
 	grpcServer := server.NewGRPC(ctx)
 	csi.RegisterIdentityServer(grpcServer, &server.Identity{Driver: server.Driver})
