@@ -96,16 +96,15 @@ func (a API) addPods(ctx context.Context, v Volume, c *Cluster) error {
 	if err != nil {
 		return err
 	}
+	c.Pods = map[string]bool{}
 	for _, pod := range pods.Items {
 		isUser := slices.ContainsFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool {
 			claim := volume.PersistentVolumeClaim
 			return claim != nil && claim.ClaimName == ref.Name || volume.Ephemeral != nil && ephemeral.VolumeClaimName(&pod, &volume) == ref.Name
 		})
-		if isEnded := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed; isUser && !isEnded && pod.Spec.NodeName != "" {
-			c.Bound = append(c.Bound, pod.Spec.NodeName)
-			if pod.Status.Phase == corev1.PodRunning {
-				c.Running = append(c.Running, pod.Spec.NodeName)
-			}
+		isEnded := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		if node := pod.Spec.NodeName; isUser && !isEnded && node != "" {
+			c.Pods[node] = c.Pods[node] || pod.Status.Phase == corev1.PodRunning
 		}
 	}
 	return nil

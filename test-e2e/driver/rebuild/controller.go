@@ -44,7 +44,7 @@ func (c *Controller) Run(ctx context.Context) error {
 			if old, ok := before.(*corev1.Node); ok && nodeOf(old) == nodeOf(now.(*corev1.Node)) {
 				return
 			}
-			volumes, _ := c.volumes.List(labels.Everything()) // A cache does not fail.
+			volumes, _ := c.volumes.List(labels.Everything())
 			for _, pv := range volumes {
 				c.loop.Add(pv.Name)
 			}
@@ -58,13 +58,13 @@ func (c *Controller) Run(ctx context.Context) error {
 
 // errWaits is returned for a volume that is released, and of which a home can be used, or a copy is complete: a pod that comes
 // to run can change what is to be done, and nobody watches pods.
-var errWaits = errors.New("it waits for a pod")
+var errWaits = errors.New("it is released, and waits for a pod")
 
 // place changes a volume until there is nothing to change.
 func (c *Controller) place(ctx context.Context, name string) error {
 	pv, err := c.volumes.Get(name)
 	if err != nil || !c.IsOurs(pv) || c.isSettled(c.VolumeOf(pv)) {
-		return nil // It is not there, or none of ours.
+		return nil // A cache does not fail: it is not there.
 	}
 	v, err := c.Volume(ctx, name, pv.Spec.CSI.VolumeHandle)
 	for err == nil && v.PV != nil && v.PV.DeletionTimestamp == nil {
@@ -73,17 +73,17 @@ func (c *Controller) place(ctx context.Context, name string) error {
 			return err
 		}
 		_, isUsable := cluster.present(v.Homes)
-		isOpen := v.Affinity == nil && !cluster.IsClaimGone && (isUsable || v.Copied.Node != "")
-		if isOpen || v.IsUnconfirmed && !cluster.IsClaimGone {
-			if err := c.addPods(ctx, v, &cluster); err != nil {
-				return err
-			}
+		isOpen := v.Affinity == nil && (isUsable || v.Copied.Node != "")
+		if !cluster.IsClaimGone && (isOpen || v.IsUnconfirmed) {
+			err = c.addPods(ctx, v, &cluster)
 		}
 		change := c.Next(v, cluster)
-		if change == nil && isOpen {
+		switch {
+		case err != nil:
+			return err
+		case change == nil && isOpen && !cluster.IsClaimGone:
 			return errWaits
-		}
-		if change == nil {
+		case change == nil:
 			return nil
 		}
 		if v, err = c.Patch(ctx, v, change); err != nil {

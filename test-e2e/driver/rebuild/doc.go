@@ -34,7 +34,8 @@
 // A node that has the copy that counts and is not listed says so with [Show].
 //
 // The decisions are functions of what was read: a [Volume] and a [Cluster]. The tests have them as the tables of the
-// contract. The functions that return a [Change] return nil if there is nothing to change; [API.Patch] writes it.
+// contract. The functions that return a [Change] return nil if there is nothing to change; [API.Patch] writes it. Calls of
+// the API server end with their contexts. A node can watch its volumes with the [Loop] that the controller runs in.
 //
 // Who writes what is a matter of trust: a ValidatingAdmissionPolicy has to hold each node to its own values, or one that
 // was taken over has all volumes.

@@ -67,7 +67,7 @@ func textOf(pv *corev1.PersistentVolume) string {
 
 // clusterOf returns what the API server says, as in "S=n2 bound=n2 running=n1 cordoned=n1 off=n3 gone=n4".
 func clusterOf(text string) Cluster {
-	c := Cluster{Nodes: map[string]Node{}}
+	c := Cluster{Nodes: map[string]Node{}, Pods: map[string]bool{}}
 	for _, n := range []string{"1", "2", "3"} {
 		c.Nodes["n"+n] = Node{UID: "uid" + "1", IsUsable: true}
 	}
@@ -80,9 +80,9 @@ func clusterOf(text string) Cluster {
 		case "noclaim":
 			c.IsClaimGone = true
 		case "bound":
-			c.Bound = append(c.Bound, value)
+			c.Pods[value] = c.Pods[value]
 		case "running":
-			c.Bound, c.Running = append(c.Bound, value), append(c.Running, value)
+			c.Pods[value] = true
 		case "cordoned":
 			node.IsUsable = false
 			c.Nodes[value] = node

@@ -3,12 +3,13 @@
 package rebuild
 
 import (
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/ptr"
 )
 
 // Names are what a driver calls things.
@@ -59,18 +60,15 @@ type Volume struct {
 func (n Names) VolumeOf(pv *corev1.PersistentVolume) Volume {
 	v := Volume{PV: pv, Copy: FirstCopy}
 	if a := pv.Spec.NodeAffinity; a != nil {
-		v.Affinity = []string{}
-		if a.Required != nil {
-			for _, term := range a.Required.NodeSelectorTerms {
-				for _, e := range term.MatchExpressions {
-					if e.Key == n.TopologyKey && e.Operator == corev1.NodeSelectorOpIn {
-						v.Affinity = append(v.Affinity, e.Values...)
-					}
+		nodes := sets.New[string]()
+		for _, term := range ptr.Deref(a.Required, corev1.NodeSelector{}).NodeSelectorTerms {
+			for _, e := range term.MatchExpressions {
+				if e.Key == n.TopologyKey && e.Operator == corev1.NodeSelectorOpIn {
+					nodes.Insert(e.Values...)
 				}
 			}
 		}
-		slices.Sort(v.Affinity)
-		v.Affinity = slices.Compact(v.Affinity)
+		v.Affinity = sets.List(nodes)
 	} else {
 		v.Homes, _ = storagehelpers.HomeNodesOf(pv)
 	}
@@ -114,8 +112,8 @@ type Cluster struct {
 	IsClaimGone bool
 	// Nodes are those of interest that exist, by name.
 	Nodes map[string]Node
-	// Bound are the nodes of pods that use the claim, and Running those where one runs. Only the controller looks.
-	Bound, Running []string
+	// Pods has the nodes of pods that use the claim, and whether one runs there. Only the controller looks.
+	Pods map[string]bool
 }
 
 // present returns the homes that exist, with the UIDs in the list.

@@ -5,14 +5,12 @@ package server
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"capacityv2.internal/test-e2e/driver/store"
 	"capacityv2.internal/test-e2e/driver/volume"
 )
 
@@ -82,16 +80,8 @@ func (c *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeReques
 	}
 	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
 		VolumeId: v.Handle, CapacityBytes: v.Bytes, AccessibleTopology: []*csi.Topology{segment(c.Volumes.Name)},
-		VolumeContext: contextOf(v),
+		VolumeContext: map[string]string{volume.PoolsKey: v.Pools}, // what a node has to know that makes a copy
 	}}, nil
-}
-
-// contextOf returns what a node has to know that makes a copy.
-func contextOf(v store.Copy) map[string]string {
-	if len(v.Pools) == 0 {
-		return nil
-	}
-	return map[string]string{volume.PoolsKey: strings.Join(v.Pools, ",")}
 }
 
 // DeleteVolume deletes a volume, and fails on a node that does not own it.

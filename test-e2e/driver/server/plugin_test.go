@@ -101,11 +101,8 @@ func newPlugin(t *testing.T, pools ...string) *plugin {
 	}
 	server := apitest.New(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1", UID: "uid"}})
 	n := &volume.Node{
-		Name: "node1", Own: filepath.Join(root, "node1"), Peers: root, Pools: parsed, KeepOld: time.Hour, Mounter: mount.New(""), Exec: exec.New(),
+		Name: "node1", Store: store.New(filepath.Join(root, "node1"), "node1", parsed), Peers: root, KeepOld: time.Hour, Mounter: mount.New(""), Exec: exec.New(),
 		API: rebuild.API{Names: rebuild.Names{Driver: Driver, TopologyKey: TopologyKey}, Client: server},
-	}
-	if err := n.Start(t.Context()); err != nil {
-		t.Fatal(err)
 	}
 	p := &plugin{T: t, provisioned: provisioned{&Controller{Volumes: n}, server}, Node: &Node{Volumes: n}, node: n, root: root,
 		staging: filepath.Join(root, "staging"), target: filepath.Join(root, "target")}

@@ -30,15 +30,13 @@ const (
 )
 
 // parse reads the parameters of a class. Those of external-provisioner are left out.
-func parse(parameters map[string]string) (pools []string, err error) {
+func parse(parameters map[string]string) (pools string, err error) {
 	for key, value := range parameters {
 		switch {
 		case key == poolsParameter:
-			for name := range strings.SplitSeq(value, ",") {
-				pools = append(pools, strings.TrimSpace(name))
-			}
+			pools = strings.ReplaceAll(value, " ", "")
 		case !strings.HasPrefix(key, "csi.storage.k8s.io/"):
-			return nil, status.Errorf(codes.InvalidArgument, "unknown parameter %q; expected %s", key, poolsParameter)
+			return "", status.Errorf(codes.InvalidArgument, "unknown parameter %q; expected %s", key, poolsParameter)
 		}
 	}
 	return pools, nil

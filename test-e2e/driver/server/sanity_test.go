@@ -5,6 +5,7 @@ package server
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -38,6 +39,9 @@ func serve(p *plugin, socket string) {
 	served := make(chan error, 1)
 	go func() { served <- Serve(ctx, server, socket) }()
 	p.Cleanup(func() {
+		if err := Serve(ctx, NewGRPC(ctx), socket); err == nil || !strings.Contains(err.Error(), "another driver") {
+			p.Errorf("a second driver: %v", err)
+		}
 		stop()
 		if err := <-served; err != nil {
 			p.Error(err)

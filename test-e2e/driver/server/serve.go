@@ -11,9 +11,11 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/kubernetes-csi/csi-lib-utils/protosanitizer"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"k8s.io/klog/v2"
 )
@@ -58,9 +60,16 @@ func check(request any) error {
 	return nil
 }
 
-// Serve serves on a socket until the context ends. A socket that another process has
-// left is replaced.
+// Serve serves on a socket until the context ends. A socket that another process has left is replaced, unless it still runs.
 func Serve(ctx context.Context, server *grpc.Server, socket string) error {
+	lock, err := os.Create(socket + ".lock")
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return fmt.Errorf("another driver serves on %s: %w", socket, err)
+	}
 	_ = os.Remove(socket)
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
@@ -69,4 +78,31 @@ func Serve(ctx context.Context, server *grpc.Server, socket string) error {
 	defer context.AfterFunc(ctx, server.GracefulStop)()
 	klog.FromContext(ctx).Info("Serving", "socket", socket)
 	return server.Serve(listener)
+}
+
+// Identity is the identity service.
+type Identity struct {
+	csi.UnimplementedIdentityServer
+	// Driver is the name of the CSIDriver.
+	Driver string
+}
+
+// GetPluginInfo returns the name of the driver.
+func (i *Identity) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
+	return &csi.GetPluginInfoResponse{Name: i.Driver, VendorVersion: "dev"}, nil
+}
+
+// GetPluginCapabilities says that there is a controller service, and that volumes are
+// not everywhere.
+func (i *Identity) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+	var capabilities []*csi.PluginCapability
+	for _, t := range []csi.PluginCapability_Service_Type{csi.PluginCapability_Service_CONTROLLER_SERVICE, csi.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS} {
+		capabilities = append(capabilities, &csi.PluginCapability{Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{Type: t}}})
+	}
+	return &csi.GetPluginCapabilitiesResponse{Capabilities: capabilities}, nil
+}
+
+// Probe returns that the driver is ready: it serves only when it is.
+func (i *Identity) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
 }

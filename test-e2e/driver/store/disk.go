@@ -45,8 +45,9 @@ func (l Lane) Do(ctx context.Context, do func() error) error {
 
 // disk is that of a pool.
 type disk struct {
-	Pool
 	store *Store
+	name  string
+	size  int64
 	dir   string
 	lane  Lane
 }
@@ -62,7 +63,7 @@ func (d *disk) do(ctx context.Context, do func() error) error {
 		return do()
 	})
 	if err != nil {
-		return fmt.Errorf("pool %s: %w", d.Name, err)
+		return fmt.Errorf("pool %s: %w", d.name, err)
 	}
 	return nil
 }
@@ -70,16 +71,19 @@ func (d *disk) do(ctx context.Context, do func() error) error {
 // check returns an error if the disk is not mounted, or another one is in its place. A pool gets its ID once, on a disk that
 // has none and no data.
 func (d *disk) check() error {
-	known := filepath.Join(d.store.own, "disks", d.Name)
+	known := filepath.Join(d.store.own, "disks", d.name)
 	want, err := os.ReadFile(known)
 	if errors.Is(err, fs.ErrNotExist) {
 		if want, err = d.mark(known); err != nil {
-			return fmt.Errorf("%w: pool %s cannot be marked as new: %w", ErrAway, d.Name, err)
+			return fmt.Errorf("%w: pool %s cannot be marked as new: %w", ErrAway, d.name, err)
 		}
 	}
 	have, haveErr := os.ReadFile(filepath.Join(d.dir, "id"))
-	if err = errors.Join(err, haveErr); err != nil || !bytes.Equal(have, want) {
-		return fmt.Errorf("%w: %s is not the disk of pool %s: ID %q; expected %q: %w", ErrAway, d.dir, d.Name, have, want, err)
+	if err = errors.Join(err, haveErr); err == nil && !bytes.Equal(have, want) {
+		err = fmt.Errorf("its ID is %q; expected %q", have, want)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s is not the disk of pool %s: %w", ErrAway, d.dir, d.name, err)
 	}
 	return nil
 }
@@ -98,7 +102,7 @@ func (d *disk) mark(known string) ([]byte, error) {
 // free returns the smaller of what the files leave of the pool, whatever they are, and what the file system has.
 func (d *disk) free() (int64, error) {
 	files, err := os.ReadDir(d.volumes())
-	left := d.Size.Value()
+	left := d.size
 	for _, file := range files {
 		info, infoErr := file.Info()
 		if infoErr != nil {
@@ -116,7 +120,7 @@ func (d *disk) take(path string, bytes int64) error {
 	if free, err := d.free(); err != nil || free < bytes {
 		return cmp.Or(err, ErrNoRoom)
 	}
-	d.store.fault.Step("allocate")
+	d.store.Fault.Step("allocate")
 	return Allocate(path, bytes)
 }
 

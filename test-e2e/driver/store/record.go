@@ -35,9 +35,9 @@ type Copy struct {
 	Handle string `json:"handle"`
 	ID     string `json:"id"`
 	State  State  `json:"state"`
-	// Pool is where it is, and Pools those that are allowed. Empty: all.
-	Pool  string   `json:"pool"`
-	Pools []string `json:"pools,omitempty"`
+	// Pool is where it is, and Pools those that are allowed, with commas between them. Empty: all.
+	Pool  string `json:"pool"`
+	Pools string `json:"pools,omitempty"`
 	// Bytes is the size of its file, in whole sectors.
 	Bytes int64 `json:"bytes"`
 	// Block is whether the volume is a device, without a file system.
@@ -62,7 +62,7 @@ func hashOf(handle string) string {
 func (s *Store) replace(path string, data []byte) error {
 	temporary := path + ".tmp"
 	name := strings.SplitN(filepath.Base(path), ".", 2)[0]
-	s.fault.Step("write " + name)
+	s.Fault.Step("write " + name)
 	file, err := os.OpenFile(temporary, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (s *Store) replace(path string, data []byte) error {
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	s.fault.Step("rename " + name)
+	s.Fault.Step("rename " + name)
 	return errors.Join(os.Rename(temporary, path), syncFolder(filepath.Dir(path)))
 }
 
@@ -131,7 +131,11 @@ func (p Peer) Open(handle, id string, bytes int64) (*os.File, error) {
 			return nil, err
 		}
 		defer file.Close()
-		if err := checkSize(file, bytes); err != nil {
+		info, err := file.Stat()
+		if err == nil {
+			err = checkFile(info, bytes)
+		}
+		if err != nil {
 			return nil, err
 		}
 		return os.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
@@ -139,10 +143,9 @@ func (p Peer) Open(handle, id string, bytes int64) (*os.File, error) {
 	return nil, fmt.Errorf("%s has no copy %s of volume %s", p, id, handle)
 }
 
-func checkSize(file *os.File, bytes int64) error {
-	info, err := file.Stat()
-	if err == nil && (!info.Mode().IsRegular() || info.Size() != bytes) {
-		err = fmt.Errorf("%s is no file of %d bytes", file.Name(), bytes)
+func checkFile(info os.FileInfo, bytes int64) error {
+	if !info.Mode().IsRegular() || info.Size() != bytes {
+		return fmt.Errorf("%s is no file of %d bytes", info.Name(), bytes)
 	}
-	return err
+	return nil
 }

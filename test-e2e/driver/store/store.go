@@ -17,7 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/klog/v2"
@@ -33,28 +32,21 @@ var (
 // patience is how long a disk may take to say what is free.
 const patience = 2 * time.Second
 
-// Pool has a disk and a size of its own. No volume spans two pools.
-type Pool struct {
-	// Name is what parameters of storage classes call the pool.
-	Name string
-	// Size is how many bytes the volumes of the pool may have together.
-	Size resource.Quantity
-}
-
-// ParsePools returns the pools with names and sizes, sorted by name.
-func ParsePools(sizes map[string]string) (pools []Pool, err error) {
-	if len(sizes) == 0 {
+// ParsePools returns the sizes of pools, by their names. A pool has a disk of its own, and no volume spans two.
+func ParsePools(texts map[string]string) (map[string]resource.Quantity, error) {
+	if len(texts) == 0 {
 		return nil, fmt.Errorf("no pools; expected at least one, such as fast=100Gi")
 	}
-	for _, name := range slices.Sorted(maps.Keys(sizes)) {
-		size, err := resource.ParseQuantity(sizes[name])
+	pools := map[string]resource.Quantity{}
+	for name, text := range texts {
+		size, err := resource.ParseQuantity(text)
 		if err != nil || size.Sign() <= 0 {
-			return nil, fmt.Errorf("pool %s: size %q; expected one that is positive, such as 100Gi", name, sizes[name])
+			return nil, fmt.Errorf("pool %s: size %q; expected one that is positive, such as 100Gi", name, text)
 		}
 		if wrong := validation.IsConfigMapKey(name); len(wrong) > 0 { // It is one of a folder.
 			return nil, fmt.Errorf("pool %q: expected a name: %s", name, strings.Join(wrong, ", "))
 		}
-		pools = append(pools, Pool{Name: name, Size: size})
+		pools[name] = size
 	}
 	return pools, nil
 }
@@ -62,55 +54,42 @@ func ParsePools(sizes map[string]string) (pools []Pool, err error) {
 // Store has the copies of one node. It keeps nothing in memory: what is in the folder counts. All methods can be called in
 // parallel, but not two changes of the same copy.
 type Store struct {
-	own   string
-	disks map[string]*disk
-	owned *os.File
-	fault Fault
+	own, node string
+	disks     map[string]*disk
+	// Fault is what tests end the driver with.
+	Fault Fault
 }
 
-// Open opens the folder of a node. isNew is asked if it has no owner, and returns an error if the node has volumes: then it
-// is not mounted.
-func Open(own, node string, pools []Pool, isNew func() error, fault Fault) (*Store, error) {
-	s := &Store{own: own, disks: map[string]*disk{}, fault: fault}
-	if err := s.claim(node, isNew); err != nil {
-		return nil, fmt.Errorf("%w: the folder of node %s: %w", ErrAway, node, err)
+// New returns the store of a node in a folder, with pools of some sizes.
+func New(own, node string, pools map[string]resource.Quantity) *Store {
+	s := &Store{own: own, node: node, disks: map[string]*disk{}}
+	for name, size := range pools {
+		s.disks[name] = &disk{store: s, name: name, size: size.Value(), dir: filepath.Join(own, "pools", name), lane: NewLane()}
 	}
-	for _, p := range pools {
-		s.disks[p.Name] = &disk{Pool: p, store: s, dir: filepath.Join(own, "pools", p.Name), lane: NewLane()}
-	}
-	if _, err := s.Copies(""); err != nil {
-		klog.Background().Error(err, "Volumes of these records cannot be used, and their room stays used")
-	}
-	return s, nil
+	return s
 }
 
-// Close lets another process have the folder.
-func (s *Store) Close() error { return s.owned.Close() }
-
-// claim makes sure that the folder is that of the node, and keeps another process from it as long as this one runs.
-func (s *Store) claim(node string, isNew func() error) error {
+// Check returns an error if the folder is not that of the node, perhaps because it is not mounted. isNew is asked if it has no
+// owner, and returns an error if the node has volumes.
+func (s *Store) Check(ctx context.Context, isNew func(ctx context.Context) error) error {
 	marker := filepath.Join(s.own, "owner")
 	owner, err := os.ReadFile(marker)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = isNew(); err != nil {
-			return fmt.Errorf("%s is not there, perhaps because it is not mounted: %w", marker, err)
+		if err = isNew(ctx); err == nil {
+			owner = []byte(s.node)
+			err = errors.Join(os.MkdirAll(s.own, 0o700), s.replace(marker, owner))
 		}
-		err = errors.Join(os.MkdirAll(s.own, 0o700), s.replace(marker, []byte(node)))
-		owner = []byte(node)
+	}
+	if err == nil && string(owner) != s.node {
+		err = fmt.Errorf("its owner is node %q", owner)
+	}
+	if err == nil {
+		err = errors.Join(os.MkdirAll(filepath.Join(s.own, "records"), 0o700), os.MkdirAll(filepath.Join(s.own, "disks"), 0o700))
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %s is not mounted, or not the folder of node %s: %w", ErrAway, s.own, s.node, err)
 	}
-	if string(owner) != node {
-		return fmt.Errorf("%s says that it is the one of node %q", marker, owner)
-	}
-	if s.owned, err = os.Open(marker); err != nil {
-		return err
-	}
-	if err := unix.Flock(int(s.owned.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return errors.Join(fmt.Errorf("another driver uses %s: %w", s.own, err), s.owned.Close())
-	}
-	return errors.Join(os.MkdirAll(filepath.Join(s.own, "records"), 0o700), os.MkdirAll(filepath.Join(s.own, "disks"), 0o700))
+	return nil
 }
 
 // Fault, if not nil, is called before each change. Tests use it to end the driver there, as kill -9 does.
@@ -151,14 +130,14 @@ func (s *Store) Copies(handle string) (copies []Copy, err error) {
 	return copies, err
 }
 
-// Rooms returns what is free in the pools with the names, or in all if there are none. One whose disk is not mounted, or
+// Rooms returns what is free in the pools with the names, which have commas between them, or in all if there are none. One whose disk is not mounted, or
 // hangs, is left out.
-func (s *Store) Rooms(ctx context.Context, names []string) map[string]int64 {
+func (s *Store) Rooms(ctx context.Context, names string) map[string]int64 {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	rooms, lock, all := map[string]int64{}, sync.Mutex{}, sync.WaitGroup{}
 	for name, d := range s.disks {
-		if len(names) > 0 && !slices.Contains(names, name) {
+		if names != "" && !slices.Contains(strings.Split(names, ","), name) {
 			continue
 		}
 		all.Go(func() {
@@ -236,29 +215,26 @@ func (s *Store) Wait(ctx context.Context, c Copy) error {
 // Path is where the data of a copy is.
 func (s *Store) Path(c Copy) string { return filepath.Join(s.own, "pools", c.Pool, "volumes", c.Key()) }
 
-// Open opens the data of a copy, if all of it is there.
-func (s *Store) Open(ctx context.Context, c Copy) error {
+// See returns an error if not all of the data of a copy is there.
+func (s *Store) See(ctx context.Context, c Copy) error {
 	return s.Do(ctx, c, func(path string) error {
-		file, err := os.Open(path)
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrAway, err)
+		info, err := os.Lstat(path)
+		if err == nil {
+			err = checkFile(info, c.Bytes)
 		}
-		if err = checkSize(file, c.Bytes); err == nil {
-			_, err = file.ReadAt(make([]byte, 1), 0)
-		}
-		return errors.Join(err, file.Close())
+		return err
 	})
 }
 
 // Remove removes the data of a copy, and then its record. It can be repeated.
 func (s *Store) Remove(ctx context.Context, c Copy) error {
 	err := s.Do(ctx, c, func(path string) error {
-		s.fault.Step("remove data")
+		s.Fault.Step("remove data")
 		return remove(path)
 	})
 	if err != nil {
 		return err
 	}
-	s.fault.Step("remove record")
+	s.Fault.Step("remove record")
 	return remove(s.record(c))
 }

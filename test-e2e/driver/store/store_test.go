@@ -18,14 +18,14 @@ import (
 
 const mi = 1 << 20
 
-var pools = []Pool{{Name: "a", Size: resource.MustParse("8Mi")}, {Name: "b", Size: resource.MustParse("6Mi")}}
+var pools = map[string]resource.Quantity{"a": resource.MustParse("8Mi"), "b": resource.MustParse("6Mi")}
 
-func isNew() error { return nil }
+func isNew(context.Context) error { return nil }
 
 func open(t *testing.T, own string) *Store {
 	t.Helper()
-	s, err := Open(own, "n", pools, isNew, nil)
-	if err != nil {
+	s := New(own, "n", pools)
+	if err := s.Check(t.Context(), isNew); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -33,7 +33,7 @@ func open(t *testing.T, own string) *Store {
 
 func reserve(t *testing.T, s *Store, handle string, bytes int64, allowed ...string) Copy {
 	t.Helper()
-	c, err := s.Reserve(t.Context(), Copy{Handle: handle, ID: "first", State: Ready, Bytes: bytes, Pools: allowed})
+	c, err := s.Reserve(t.Context(), Copy{Handle: handle, ID: "first", State: Ready, Bytes: bytes, Pools: strings.Join(allowed, ",")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func reserve(t *testing.T, s *Store, handle string, bytes int64, allowed ...stri
 
 func expectRooms(t *testing.T, s *Store, a, b int64) {
 	t.Helper()
-	rooms := s.Rooms(t.Context(), nil)
+	rooms := s.Rooms(t.Context(), "")
 	for name, want := range map[string]int64{"a": a, "b": b} {
 		got, ok := rooms[name]
 		if got = got / mi; !ok {
@@ -75,12 +75,6 @@ func TestBestFit(t *testing.T) {
 	if _, err := s.Reserve(t.Context(), Copy{Handle: "v5", ID: "first", Bytes: 6 * mi}); !errors.Is(err, ErrNoRoom) {
 		t.Errorf("got %v; expected no room", err)
 	}
-	if _, err := Open(own, "n", pools, isNew, nil); err == nil || !strings.Contains(err.Error(), "another driver") {
-		t.Errorf("a second driver: %v", err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
 	expectRooms(t, open(t, own), 5, 0)
 }
 
@@ -91,7 +85,6 @@ func TestUnreadable(t *testing.T) {
 	c := reserve(t, s, "v1", 3*mi, "a")
 	reserve(t, s, "v2", mi, "a")
 	expectRooms(t, s, 4, 6)
-	_ = s.Close()
 	if err := os.WriteFile(s.record(c), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -117,12 +110,11 @@ func TestAway(t *testing.T) {
 	own := t.TempDir()
 	s := open(t, own)
 	c := reserve(t, s, "v", mi, "a")
-	_ = s.Close()
 	other := errors.New("it has volumes")
-	if _, err := Open(t.TempDir(), "n", pools, func() error { return other }, nil); !errors.Is(err, ErrAway) || !errors.Is(err, other) {
+	if err := New(t.TempDir(), "n", pools).Check(t.Context(), func(context.Context) error { return other }); !errors.Is(err, ErrAway) || !errors.Is(err, other) {
 		t.Errorf("not mounted: %v", err)
 	}
-	if _, err := Open(own, "m", pools, isNew, nil); !errors.Is(err, ErrAway) || !strings.Contains(err.Error(), `the one of node "n"`) {
+	if err := New(own, "m", pools).Check(t.Context(), isNew); !errors.Is(err, ErrAway) || !strings.Contains(err.Error(), `its owner is node "n"`) {
 		t.Errorf("that of another node: %v", err)
 	}
 	disk := filepath.Join(own, "pools", "a")
@@ -131,7 +123,7 @@ func TestAway(t *testing.T) {
 	}
 	s = open(t, own)
 	expectRooms(t, s, -1, 6)
-	if err := s.Open(t.Context(), c); !errors.Is(err, ErrAway) {
+	if err := s.See(t.Context(), c); !errors.Is(err, ErrAway) {
 		t.Errorf("open: %v", err)
 	}
 	if err := s.Remove(t.Context(), c); !errors.Is(err, ErrAway) {
@@ -243,7 +235,7 @@ func TestRemove(t *testing.T) {
 	s := open(t, t.TempDir())
 	c := reserve(t, s, "v", mi, "a")
 	expectRooms(t, s, 7, 6)
-	if err := errors.Join(s.Open(t.Context(), c), s.Remove(t.Context(), c), s.Remove(t.Context(), c)); err != nil {
+	if err := errors.Join(s.See(t.Context(), c), s.Remove(t.Context(), c), s.Remove(t.Context(), c)); err != nil {
 		t.Error(err)
 	}
 	expectRooms(t, s, 8, 6)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -89,21 +90,18 @@ func (c *cluster) must(err error) {
 func (c *cluster) start(name string) *Node {
 	c.Helper()
 	if old := c.nodes[name]; old != nil {
-		if old.endCopies(); old.store.Load() != nil {
-			c.must(old.store.Load().Close())
-		}
+		old.endCopies()
 	}
 	c.death[name] = &death{kill: func() {}}
 	n := &Node{
-		Name: name, Own: filepath.Join(c.root, name), Peers: c.root, KeepOld: time.Hour,
-		Pools:   []store.Pool{{Name: "p", Size: resource.MustParse("8Mi")}},
+		Name: name, Peers: c.root, KeepOld: time.Hour, Slots: semaphore.NewWeighted(2),
+		Store:   store.New(filepath.Join(c.root, name), name, map[string]resource.Quantity{"p": resource.MustParse("8Mi")}),
 		API:     rebuild.API{Names: named, Client: c.server},
-		Mounter: mount.New(""), Exec: exec.New(), Fault: c.death[name].step,
+		Mounter: mount.New(""), Exec: exec.New(),
 	}
+	n.Store.Fault = c.death[name].step
 	c.nodes[name] = n
-	if err := n.Start(c.Context()); err != nil {
-		c.Log(err)
-	}
+	n.Rooms(c.Context(), "") // makes its folder, if it has none
 	return n
 }
 
@@ -214,7 +212,7 @@ func (c *cluster) place() {
 		c.must(err)
 		state, err := api.Cluster(c.Context(), v)
 		c.must(err)
-		state.Bound = []string{state.Selected}
+		state.Pods = map[string]bool{state.Selected: false}
 		change := named.Next(v, state)
 		if change == nil {
 			return
@@ -312,7 +310,7 @@ func (c *cluster) sweep(handle string) {
 // copies returns what a node has of the volume, as in "first ready, copy old": one that is removed later.
 func (c *cluster) copies(node, handle string) string {
 	var texts []string
-	copies, err := c.nodes[node].store.Load().Copies(handle)
+	copies, err := c.nodes[node].Store.Copies(handle)
 	if err != nil {
 		return err.Error()
 	}
@@ -332,7 +330,7 @@ func (c *cluster) copies(node, handle string) string {
 
 // all returns all copies of a node.
 func (n *Node) all() []store.Copy {
-	copies, _ := n.store.Load().Copies("")
+	copies, _ := n.Store.Copies("")
 	return copies
 }
 
@@ -359,7 +357,7 @@ func (c *cluster) expectLeft(node string, want int64) {
 }
 
 func (c *cluster) left(node string) int64 {
-	rooms := c.nodes[node].Rooms(c.Context(), nil)
+	rooms := c.nodes[node].Rooms(c.Context(), "")
 	if len(rooms) == 0 {
 		return -1
 	}

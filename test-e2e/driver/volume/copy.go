@@ -22,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"capacityv2.internal/test-e2e/driver/rebuild"
 	"capacityv2.internal/test-e2e/driver/store"
@@ -67,13 +68,12 @@ func (n *Node) rebuild(ctx context.Context, k *known) (err error) {
 		defer n.copies.Delete(k.handle)
 		defer cancel()
 		defer from.Close()
-		select {
-		case n.slots <- struct{}{}:
-			defer func() { <-n.slots }()
-		case <-background.Done():
-			return
+		err := n.Slots.Acquire(background, 1)
+		if err == nil {
+			defer n.Slots.Release(1)
+			err = n.copy(background, k, c, from)
 		}
-		if err := n.copy(background, k, c, from); err != nil && background.Err() == nil {
+		if err != nil && background.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Copy failed, will try again when it is asked for", "volume", k.handle, "copy", c.ID)
 		}
 	}()
@@ -84,17 +84,14 @@ func (n *Node) rebuild(ctx context.Context, k *known) (err error) {
 func (n *Node) reserve(ctx context.Context, k *known) (store.Copy, error) {
 	c := store.Copy{
 		Handle: k.handle, ID: strings.ToLower(rand.Text()), State: store.Half, Bytes: k.PV.Spec.Capacity.Storage().Value(),
-		Block: k.PV.Spec.VolumeMode != nil && *k.PV.Spec.VolumeMode == corev1.PersistentVolumeBlock,
+		Block: ptr.Deref(k.PV.Spec.VolumeMode, "") == corev1.PersistentVolumeBlock, Pools: k.PV.Spec.CSI.VolumeAttributes[PoolsKey],
 	}
-	if pools := k.PV.Spec.CSI.VolumeAttributes[PoolsKey]; pools != "" {
-		c.Pools = strings.Split(pools, ",")
-	}
-	c, err := k.store.Reserve(ctx, c)
+	c, err := n.Store.Reserve(ctx, c)
 	if err != nil {
 		return c, err
 	}
 	if err = n.patch(ctx, k, n.API.Begin(n.Name, c.ID)); err != nil { // It may have been written. Nothing is completed then.
-		err = errors.Join(err, k.store.Remove(ctx, c))
+		err = errors.Join(err, n.Store.Remove(ctx, c))
 	}
 	return c, err
 }
@@ -141,30 +138,18 @@ func (n *Node) cancel(ctx context.Context, handle string) error {
 	}
 }
 
-// giveUp takes begun away, and then gives the room back. What cannot be seen now, Sweep looks at again.
-func (n *Node) giveUp(ctx context.Context, k *known) error {
-	err := n.patch(ctx, k, n.API.Cancel(k.Volume, n.Name))
-	if err == nil {
-		err = n.tidy(ctx, k)
-	}
-	if errors.Is(err, store.ErrAway) {
-		return nil
-	}
-	return err
-}
-
 // copy makes the data of a copy, and says that it is complete.
 func (n *Node) copy(ctx context.Context, k *known, c store.Copy, from *os.File) error {
 	if c.State == store.Half {
-		n.Fault.Step("copy data")
-		if err := copyData(ctx, from, k.store.Path(c), c.Bytes); err != nil {
+		n.Store.Fault.Step("copy data")
+		if err := copyData(ctx, from, n.Store.Path(c), c.Bytes); err != nil {
 			return err
 		}
-		if err := k.store.Open(ctx, c); err != nil { // still the same disk
+		if err := n.Store.See(ctx, c); err != nil { // still the same disk
 			return err
 		}
 		c.State = store.Copied
-		if err := k.store.Put(c); err != nil {
+		if err := n.Store.Put(c); err != nil {
 			return err
 		}
 		klog.FromContext(ctx).Info("Copied volume", "volume", k.handle, "copy", c.ID, "pool", c.Pool, "bytes", c.Bytes)

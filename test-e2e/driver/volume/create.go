@@ -29,21 +29,21 @@ func (n *Node) Create(ctx context.Context, name string, wanted store.Copy, limit
 	case k.PV != nil && (k.Copy != c.ID || c.State == store.Half):
 		return c, status.Errorf(codes.Aborted, "volume %s exists, and is not here", wanted.Handle)
 	case c.State == store.Half:
-		err = k.store.Remove(ctx, c)
-	case has && (c.Bytes < wanted.Bytes || limit > 0 && c.Bytes > limit || c.Block != wanted.Block || !slices.Equal(c.Pools, wanted.Pools)):
+		err = n.Store.Remove(ctx, c)
+	case has && (c.Bytes < wanted.Bytes || limit > 0 && c.Bytes > limit || c.Block != wanted.Block || c.Pools != wanted.Pools):
 		return c, status.Errorf(codes.AlreadyExists, "volume %s exists, with %d bytes in pool %s, which does not fit the request", c.Handle, c.Bytes, c.Pool)
 	case has:
 		return c, nil
 	}
 	if err == nil {
-		c, err = k.store.Reserve(ctx, wanted)
+		c, err = n.Store.Reserve(ctx, wanted)
 	}
 	if err == nil {
-		err = k.store.Do(ctx, c, func(path string) error { return n.format(path, c) })
+		err = n.Store.Do(ctx, c, func(path string) error { return n.format(path, c) })
 	}
 	if err == nil {
 		c.State = store.Ready
-		err = k.store.Put(c)
+		err = n.Store.Put(c)
 	}
 	if err != nil {
 		return c, withCode(err)
@@ -67,12 +67,12 @@ func (n *Node) Delete(ctx context.Context, handle string) error {
 		return status.Errorf(codes.FailedPrecondition, "node %s does not own volume %s", n.Name, handle)
 	}
 	for _, c := range k.copies {
-		isAttached, err := n.isAttached(ctx, k.store, c)
+		isAttached, err := n.isAttached(ctx, c)
 		if isAttached {
 			err = status.Errorf(codes.FailedPrecondition, "volume %s is in use", handle)
 		}
 		if err == nil {
-			err = k.store.Remove(ctx, c)
+			err = n.Store.Remove(ctx, c)
 		}
 		if err != nil {
 			return withCode(err)

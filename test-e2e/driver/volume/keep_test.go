@@ -24,13 +24,12 @@ func TestKeep(t *testing.T) {
 		do   func(c *cluster, v string)
 		n, m string
 	}{
-		"an hour later":         {func(c *cluster, v string) { c.later(time.Hour) }, "", "copy ready"},
-		"the new one is away":   {func(c *cluster, v string) { c.later(time.Hour); c.Cleanup(c.away("m")) }, "first old", "copy ready"},
-		"it is named again":     {func(c *cluster, v string) { c.later(time.Hour); c.takeBack() }, "first old", "copy ready"},
-		"it is used again":      {func(c *cluster, v string) { c.later(time.Hour); c.takeBack(); c.write("n", v, "second") }, "first ready", "copy old"},
-		"the volume is gone":    {func(c *cluster, v string) { c.remove() }, "first old", "copy ready"},
-		"an hour after that":    {func(c *cluster, v string) { c.later(time.Hour); c.remove() }, "", "copy ready"},
-		"deleted, and not seen": {func(c *cluster, v string) { c.remove(); c.nodes["n"].ended.Store(v, "x") }, "", "copy ready"},
+		"an hour later":       {func(c *cluster, v string) { c.later(time.Hour) }, "", "copy ready"},
+		"the new one is away": {func(c *cluster, v string) { c.later(time.Hour); c.Cleanup(c.away("m")) }, "first old", "copy ready"},
+		"it is named again":   {func(c *cluster, v string) { c.later(time.Hour); c.takeBack() }, "first old", "copy ready"},
+		"it is used again":    {func(c *cluster, v string) { c.later(time.Hour); c.takeBack(); c.write("n", v, "second") }, "first ready", "copy old"},
+		"the volume is gone":  {func(c *cluster, v string) { c.remove() }, "first old", "copy ready"},
+		"an hour after that":  {func(c *cluster, v string) { c.later(time.Hour); c.remove() }, "", "copy ready"},
 		"it counts, and its node comes back": {func(c *cluster, v string) {
 			c.takeBack()
 			c.cordon("n", "gone")
@@ -113,13 +112,13 @@ func TestGone(t *testing.T) {
 	// So is the record, from when the volume was made: it is not formatted again.
 	record := c.nodes["n"].all()[0]
 	record.State = store.Half
-	c.must(c.nodes["n"].store.Load().Put(record))
+	c.must(c.nodes["n"].Store.Put(record))
 	c.sweep(v)
 	_, err = c.nodes["n"].Create(t.Context(), volumeName, store.Copy{Bytes: size}, 0)
 	c.expect(err, codes.Aborted, "exists, and is not here")
 	c.expect(c.stage("n", v), codes.Unavailable, "copy first is not here")
 	record.State = store.Ready
-	c.must(c.nodes["n"].store.Load().Put(record))
+	c.must(c.nodes["n"].Store.Put(record))
 	c.read("n", v, "first")
 }
 
@@ -133,10 +132,10 @@ func TestEnded(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- c.nodes["n"].Run(ctx) }()
-	c.must(c.nodes["m"].Delete(t.Context(), v))
 	for deadline := time.Now().Add(10 * time.Second); c.copies("n", v) != "" && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 	}
 	c.expectCopies("n", v, "")
+	c.must(c.nodes["m"].Delete(t.Context(), v))
 	stop()
 	c.must(<-ended)
 }
@@ -149,17 +148,15 @@ func TestReturnEmpty(t *testing.T) {
 	c.must(os.Rename(filepath.Join(c.root, "n"), filepath.Join(c.root, "away")))
 	n := c.start("n")
 	c.expectLeft("n", -1)
-	c.expect(n.Delete(t.Context(), v), codes.Unavailable, "not mounted")
-	c.expect(n.Stage(t.Context(), v, c.path("n")), codes.Unavailable, "not mounted")
+	c.expect(n.Delete(t.Context(), v), codes.Unavailable, "is not mounted")
+	c.expect(n.Stage(t.Context(), v, c.path("n")), codes.Unavailable, "is not mounted")
 	_, err := n.Create(t.Context(), "other", store.Copy{Bytes: size}, 0)
-	c.expect(err, codes.Unavailable, "not mounted")
+	c.expect(err, codes.Unavailable, "is not mounted")
 	c.must(os.MkdirAll(filepath.Join(c.root, "n"), 0o700)) // This is all that a new folder needs.
 	c.must(os.WriteFile(filepath.Join(c.root, "n", "owner"), []byte("n"), 0o600))
 	n = c.start("n")
 	c.expectLeft("n", 8)
 	c.expect(n.Stage(t.Context(), v, c.path("n")), codes.Unavailable, "copy first is not here")
-	c.must(n.store.Load().Close())
-	n.store.Store(nil)
 	_ = os.RemoveAll(filepath.Join(c.root, "n"))
 	c.must(os.Rename(filepath.Join(c.root, "away"), filepath.Join(c.root, "n")))
 
@@ -188,7 +185,7 @@ func (c *cluster) later(passed time.Duration) {
 		for _, old := range node.all() {
 			if !old.RemoveAt.IsZero() {
 				old.RemoveAt = old.RemoveAt.Add(-passed)
-				c.must(node.store.Load().Put(old))
+				c.must(node.Store.Put(old))
 			}
 		}
 	}

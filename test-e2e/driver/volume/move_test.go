@@ -161,7 +161,7 @@ func TestRefused(t *testing.T) {
 			return func() { stop(); <-lane; c.call = c.Context() }
 		}, codes.Unavailable, "node n: not reachable: it hangs"},
 		"what it has is of another size": {func(c *cluster, v string) func() {
-			file := c.nodes["n"].store.Load().Path(c.nodes["n"].all()[0])
+			file := c.nodes["n"].Store.Path(c.nodes["n"].all()[0])
 			c.must(os.Truncate(file, size-512))
 			return func() { c.must(os.Truncate(file, size)) }
 		}, codes.Unavailable, "is no file of"},
@@ -211,9 +211,7 @@ func TestAPIAway(t *testing.T) {
 func TestTwoCopies(t *testing.T) {
 	c, v := drained(t)
 	m := c.nodes["m"]
-	for range parallelCopies {
-		m.slots <- struct{}{}
-	}
+	c.must(m.Slots.Acquire(t.Context(), 2))
 	for range 20 {
 		c.expect(m.Stage(t.Context(), v, c.path("m")), codes.Aborted, "is being copied")
 		time.Sleep(time.Millisecond)
@@ -224,7 +222,7 @@ func TestTwoCopies(t *testing.T) {
 	if got := c.pv(); got.Begun.Node != "" {
 		t.Errorf("begun: %v", got.Begun)
 	}
-	<-m.slots
+	m.Slots.Release(1)
 	c.expect(m.Stage(t.Context(), v, c.path("m")), codes.Aborted, "is being copied")
 	c.unstage("m", v)
 	if got := c.pv(); got.Begun.Node != "" || got.Copied.Node != "" {
@@ -298,7 +296,7 @@ func TestCopyFails(t *testing.T) {
 	c.must(err)
 	half, err := m.reserve(t.Context(), k)
 	c.must(err)
-	data := m.store.Load().Path(half)
+	data := m.Store.Path(half)
 	c.must(os.Rename(data, data+"-away"))
 	c.expect(m.Stage(t.Context(), v, c.path("m")), codes.Aborted, "is being copied")
 	m.endCopies()

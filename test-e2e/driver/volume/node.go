@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -30,10 +30,9 @@ import (
 type Node struct {
 	// Name is that of the node.
 	Name string
-	// Own is the folder of the node, and Peers the one with those of all nodes, by name.
-	Own, Peers string
-	// Pools are those of the node.
-	Pools []store.Pool
+	// Store is what is on the disks of the node, and Peers the folder with those of all nodes, by name.
+	Store *store.Store
+	Peers string
 	// KeepOld is how long a copy is kept that was given up, after the new one was served.
 	KeepOld time.Duration
 	// API is the API server.
@@ -41,35 +40,13 @@ type Node struct {
 	Mounter mount.Interface
 	// Exec runs losetup of util-linux, and mke2fs.
 	Exec exec.Interface
-	// Fault is what tests end the driver with.
-	Fault store.Fault
+	// Slots has a place for each copy that may go on at the same time.
+	Slots *semaphore.Weighted
 
-	store atomic.Pointer[store.Store]
 	// busy are the volumes for which a call goes on, and copies those that are being copied, by handle.
 	busy, copies sync.Map
-	// ended has the copy that counted of volumes that are deleted with their claims, by handle.
-	ended sync.Map
 	// lanes are those of the folders of other nodes, by their names.
 	lanes sync.Map
-	// slots has a place for each copy that may go on.
-	slots chan struct{}
-}
-
-// parallelCopies is how many copies go on at the same time.
-const parallelCopies = 2
-
-// Start opens the folder of the node. If that fails, all methods do, and it can be called again.
-func (n *Node) Start(ctx context.Context) error {
-	if n.store.Load() != nil {
-		return nil
-	}
-	s, err := store.Open(n.Own, n.Name, n.Pools, func() error { return n.hasNoVolumes(ctx) }, n.Fault)
-	if err != nil {
-		return err
-	}
-	n.slots = make(chan struct{}, parallelCopies)
-	n.store.Store(s)
-	return nil
 }
 
 // hasNoVolumes returns an error if the API server knows of volumes that this node has, or has had.
@@ -111,7 +88,6 @@ func (n *Node) lock(handle string) (unlock func(), err error) {
 type known struct {
 	rebuild.Volume
 	handle string
-	store  *store.Store
 	copies []store.Copy
 }
 
@@ -134,8 +110,8 @@ func (n *Node) begin(ctx context.Context, handle string, endsCopy bool) (k *know
 
 func (n *Node) look(ctx context.Context, handle string) (k *known, err error) {
 	k = &known{handle: handle}
-	if k.store, err = n.opened(); err == nil {
-		k.copies, err = k.store.Copies(handle)
+	if err = n.Store.Check(ctx, n.hasNoVolumes); err == nil {
+		k.copies, err = n.Store.Copies(handle)
 	}
 	if err == nil {
 		k.Volume, err = n.API.Volume(ctx, nameOf(handle), handle)
@@ -161,36 +137,23 @@ func (k *known) current() (store.Copy, bool) {
 // patch writes a change, unless the volume has changed.
 func (n *Node) patch(ctx context.Context, k *known, change *rebuild.Change) (err error) {
 	if change != nil {
-		n.Fault.Step("patch volume")
+		n.Store.Fault.Step("patch volume")
 	}
 	k.Volume, err = n.API.Patch(ctx, k.Volume, change)
 	return err
 }
 
-// opened returns what is on the disks of the node.
-func (n *Node) opened() (*store.Store, error) {
-	if s := n.store.Load(); s != nil {
-		return s, nil
-	}
-	return nil, status.Errorf(codes.Unavailable, "the folder of node %s is not mounted", n.Name)
-}
-
 // Rooms returns what is free in the pools with the names, or in all.
-func (n *Node) Rooms(ctx context.Context, pools []string) []int64 {
-	s, err := n.opened()
-	if err != nil {
+func (n *Node) Rooms(ctx context.Context, pools string) []int64 {
+	if n.Store.Check(ctx, n.hasNoVolumes) != nil {
 		return nil
 	}
-	return slices.Collect(maps.Values(s.Rooms(ctx, pools)))
+	return slices.Collect(maps.Values(n.Store.Rooms(ctx, pools)))
 }
 
 // Get returns a copy that the node has, of which it does not matter whether it counts.
 func (n *Node) Get(handle string) (store.Copy, error) {
-	s, err := n.opened()
-	if err != nil {
-		return store.Copy{}, err
-	}
-	copies, err := s.Copies(handle)
+	copies, err := n.Store.Copies(handle)
 	if err != nil {
 		return store.Copy{}, withCode(err)
 	}

@@ -4,6 +4,7 @@ package volume
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -58,10 +59,10 @@ func (n *Node) isStaged(k *known, path string) bool {
 
 // serve mounts the copy that counts, in the call: nothing is mounted after NodeUnstageVolume.
 func (n *Node) serve(ctx context.Context, k *known, c store.Copy, path string, options []string) error {
-	err := k.store.Open(ctx, c)
+	err := n.Store.See(ctx, c)
 	if err == nil && (c.State != store.Ready || !c.RemoveAt.IsZero()) { // before it is written to
 		c.State, c.RemoveAt = store.Ready, time.Time{}
-		err = k.store.Put(c)
+		err = n.Store.Put(c)
 	}
 	if err == nil {
 		err = n.patch(ctx, k, n.API.Use(k.Volume, n.Name))
@@ -69,7 +70,7 @@ func (n *Node) serve(ctx context.Context, k *known, c store.Copy, path string, o
 	if err != nil {
 		return err
 	}
-	if err = k.store.Do(ctx, c, func(data string) error { return n.mount(c, data, path, options) }); err == nil {
+	if err = n.Store.Do(ctx, c, func(data string) error { return n.mount(c, data, path, options) }); err == nil {
 		return nil
 	}
 	if undoErr := n.unstage(ctx, k, path); undoErr != nil {
@@ -91,7 +92,7 @@ func (n *Node) Unstage(ctx context.Context, handle, path string) error {
 // unstage goes on where an earlier one has ended. The flags go before the copies that they speak of.
 func (n *Node) unstage(ctx context.Context, k *known, path string) error {
 	for _, c := range k.copies {
-		if err := k.store.Wait(ctx, c); err != nil { // Nothing is mounted later.
+		if err := n.Store.Wait(ctx, c); err != nil { // Nothing is mounted later.
 			return err
 		}
 	}
@@ -99,7 +100,7 @@ func (n *Node) unstage(ctx context.Context, k *known, path string) error {
 		return err
 	}
 	for _, c := range k.copies {
-		if err := n.detach(ctx, k.store, c); err != nil {
+		if err := n.detach(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -109,19 +110,26 @@ func (n *Node) unstage(ctx context.Context, k *known, path string) error {
 	if k.IsUnconfirmed && k.Begun.Node == n.Name {
 		return status.Errorf(codes.Aborted, "the node affinity of volume %s is about to be confirmed", k.handle)
 	}
-	if err := n.patch(ctx, k, n.API.Unuse(k.Volume, n.Name)); err != nil {
-		return err
+	err := n.patch(ctx, k, n.API.Unuse(k.Volume, n.Name))
+	if err == nil {
+		err = n.patch(ctx, k, n.API.Cancel(k.Volume, n.Name))
 	}
-	return n.giveUp(ctx, k)
+	if err == nil {
+		err = n.tidy(ctx, k)
+	}
+	if errors.Is(err, store.ErrAway) { // What cannot be seen now, Sweep looks at again.
+		return nil
+	}
+	return err
 }
 
 // detach waits until the data of a copy is attached to no device: losetup detaches a device when nothing has it open.
-func (n *Node) detach(ctx context.Context, s *store.Store, c store.Copy) error {
+func (n *Node) detach(ctx context.Context, c store.Copy) error {
 	if err := n.detachLater(c); err != nil {
 		return err
 	}
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Second, true, func(ctx context.Context) (bool, error) {
-		isAttached, err := n.isAttached(ctx, s, c)
+		isAttached, err := n.isAttached(ctx, c)
 		return !isAttached && err == nil, err
 	})
 	if wait.Interrupted(err) {

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
@@ -38,27 +38,24 @@ func (n *Node) Run(ctx context.Context) error {
 		if !n.API.IsOurs(pv) {
 			return
 		}
-		handle := pv.Spec.CSI.VolumeHandle
-		if _, err := n.Get(handle); err != nil {
-			return
+		if _, err := n.Get(pv.Spec.CSI.VolumeHandle); err == nil {
+			loop.Add(pv.Spec.CSI.VolumeHandle)
 		}
-		if isEnded(pv) {
-			n.ended.Store(handle, n.API.VolumeOf(pv).Copy)
-		} else {
-			n.ended.Delete(handle)
-		}
-		loop.Add(handle)
 	})
 	if err != nil {
 		return err
 	}
 	isOpen := false
 	go wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if err := n.Start(ctx); err != nil {
+		if err := n.Store.Check(ctx, n.hasNoVolumes); err != nil {
 			klog.FromContext(ctx).Error(err, "Offering nothing, will try again")
+			isOpen = false
 			return
 		}
-		copies, _ := n.store.Load().Copies("") // Open has logged what cannot be read.
+		copies, err := n.Store.Copies("")
+		if err != nil && !isOpen {
+			klog.FromContext(ctx).Error(err, "The volumes of these records cannot be used, and their room stays used")
+		}
 		for _, c := range copies {
 			if !isOpen || c.State == store.Half || c.IsDue() {
 				loop.Add(c.Handle)
@@ -92,34 +89,24 @@ func (n *Node) Sweep(ctx context.Context, handle string) error {
 	if err == nil {
 		err = n.show(ctx, k)
 	}
-	if err == nil {
-		err = n.tidy(ctx, k)
-	}
-	if _, has := k.current(); err == nil && has && k.Affinity == nil {
-		err = fmt.Errorf("volume %s is released, and has to be shown if this node gets another Node object", handle)
+	if err == nil || err == errReleased {
+		err = cmp.Or(n.tidy(ctx, k), err)
 	}
 	return err
 }
 
 // tidy removes copies that do not count, and that nobody wants. A PersistentVolume that is not found may come back from a
-// backup. So what is complete stays then, unless this node has seen that it was deleted with its claim, and that the copy did
-// not count, or that the new one was served.
+// backup. So what is complete stays then, unless this node has seen before that another copy was used. While it is there, and
+// is about to be deleted with its claim, what does not count goes at once.
 func (n *Node) tidy(ctx context.Context, k *known) (err error) {
-	counts, isOver := n.ended.Load(k.handle)
-	if k.PV != nil {
-		counts, isOver = k.Copy, isEnded(k.PV)
-	}
 	for _, c := range k.copies {
 		switch {
 		case k.PV != nil && (c.ID == k.Copy || k.isWanted(n, c)):
-		case c.State == store.Half, isOver && c.ID != counts, k.PV == nil && c.IsDue():
-			err = errors.Join(err, k.store.Remove(ctx, c))
+		case c.State == store.Half, k.PV == nil && c.IsDue(), k.PV != nil && isEnded(k.PV):
+			err = errors.Join(err, n.Store.Remove(ctx, c))
 		case k.PV != nil:
 			err = errors.Join(err, n.retire(ctx, k, c))
 		}
-	}
-	if k.PV == nil && err == nil {
-		n.ended.Delete(k.handle)
 	}
 	return err
 }
@@ -132,7 +119,7 @@ func (n *Node) releaseUnused(ctx context.Context, k *known) error {
 				return err
 			}
 		}
-		if isAttached, err := n.isAttached(ctx, k.store, c); err != nil || isAttached {
+		if isAttached, err := n.isAttached(ctx, c); err != nil || isAttached {
 			return err
 		}
 	}
@@ -140,8 +127,8 @@ func (n *Node) releaseUnused(ctx context.Context, k *known) error {
 }
 
 // isAttached waits for what was begun on the disk, such as a mount, and looks then.
-func (n *Node) isAttached(ctx context.Context, s *store.Store, c store.Copy) (bool, error) {
-	if err := s.Wait(ctx, c); err != nil {
+func (n *Node) isAttached(ctx context.Context, c store.Copy) (bool, error) {
+	if err := n.Store.Wait(ctx, c); err != nil {
 		return false, err
 	}
 	devices, err := attached(c)
@@ -154,20 +141,22 @@ func (n *Node) show(ctx context.Context, k *known) error {
 	if !has || k.Affinity != nil {
 		return nil
 	}
-	cluster, err := n.API.Cluster(ctx, k.Volume, n.Name)
+	node, err := n.API.Client.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	node, exists := cluster.Nodes[n.Name]
 	change := n.API.Show(k.Volume, n.Name, node.UID)
-	if !exists || change == nil {
-		return nil
+	if change != nil {
+		err = n.Store.See(ctx, c)
 	}
-	if err := k.store.Open(ctx, c); err != nil {
-		return err
+	if err == nil {
+		err = n.patch(ctx, k, change)
 	}
-	return n.patch(ctx, k, change)
+	return cmp.Or(err, errReleased)
 }
+
+// errReleased has the sweep look again: this node may get another Node object.
+var errReleased = errors.New("it is released, and this node has it")
 
 // retire removes a complete copy that does not count any more, KeepOld after the one that counts was used, and only while that
 // one can be seen. What nobody has written to is removed at once then.
@@ -176,11 +165,11 @@ func (n *Node) retire(ctx context.Context, k *known, c store.Copy) error {
 	switch {
 	case !isUsed && time.Until(c.RemoveAt) > n.KeepOld-mountTime: // It was used for a moment: perhaps it cannot be mounted.
 		c.RemoveAt = time.Time{}
-		return k.store.Put(c)
+		return n.Store.Put(c)
 	case c.State == store.Ready && (c.RemoveAt.IsZero() && !isUsed || time.Now().Before(c.RemoveAt)):
 		return nil
 	}
-	if isAttached, err := n.isAttached(ctx, k.store, c); err != nil || isAttached {
+	if isAttached, err := n.isAttached(ctx, c); err != nil || isAttached {
 		return cmp.Or(err, status.Errorf(codes.Aborted, "copy %s is still attached", c.ID))
 	}
 	if err := n.see(ctx, k); err != nil {
@@ -188,16 +177,16 @@ func (n *Node) retire(ctx context.Context, k *known, c store.Copy) error {
 	}
 	if c.State == store.Ready && c.RemoveAt.IsZero() {
 		c.RemoveAt = time.Now().Add(n.KeepOld)
-		return k.store.Put(c)
+		return n.Store.Put(c)
 	}
 	klog.FromContext(ctx).Info("Removing a copy that does not count", "volume", c.Handle, "copy", c.ID, "for", k.Copy)
-	return k.store.Remove(ctx, c)
+	return n.Store.Remove(ctx, c)
 }
 
 // see returns an error if the copy that counts cannot be seen, here or elsewhere.
 func (n *Node) see(ctx context.Context, k *known) error {
 	if own, isHere := k.current(); isHere {
-		return k.store.Open(ctx, own)
+		return n.Store.See(ctx, own)
 	}
 	file, err := n.open(ctx, k)
 	if err != nil {

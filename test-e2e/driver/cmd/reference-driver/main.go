@@ -18,6 +18,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -31,21 +32,25 @@ import (
 	"capacityv2.internal/test-e2e/driver/volume"
 )
 
+// parallelCopies is how many copies a node makes at the same time.
+const parallelCopies = 2
+
 type options struct {
 	mode, socket string
 	node         volume.Node
 }
 
 func parse(arguments []string, o *options) error {
-	var pools map[string]string
+	var own string
+	var sizes map[string]string
 	flags := pflag.NewFlagSet("reference-driver", pflag.ContinueOnError)
 	flags.StringVar(&o.mode, "mode", "node", "node (runs on each node) or controller (runs once, and says where volumes are)")
 	flags.StringVar(&o.socket, "csi-address", "/csi/csi.sock", "node: socket of the CSI services")
 	flags.StringVar(&o.node.Name, "node", os.Getenv("NODE_NAME"), "node: its name; $NODE_NAME if empty")
-	flags.StringVar(&o.node.Own, "own", "/var/lib/reference-csi/own", "node: its own folder; the disk of a pool is mounted at pools/NAME in it")
+	flags.StringVar(&own, "own", "/var/lib/reference-csi/own", "node: its own folder; the disk of a pool is mounted at pools/NAME in it")
 	flags.StringVar(&o.node.Peers, "nodes", "/var/lib/reference-csi/nodes", "node: the folders of all nodes, by name, which it only reads")
 	flags.DurationVar(&o.node.KeepOld, "keep-old", time.Hour, "node: how long to keep a copy after the volume was served elsewhere")
-	flags.StringToStringVar(&pools, "pools", nil, "node: pools, as NAME=SIZE")
+	flags.StringToStringVar(&sizes, "pools", nil, "node: pools, as NAME=SIZE")
 	if err := flags.Parse(arguments); err != nil || o.mode == "controller" {
 		return err
 	}
@@ -57,8 +62,8 @@ func parse(arguments []string, o *options) error {
 	case o.node.KeepOld < 0:
 		return fmt.Errorf("--keep-old=%s; expected no negative duration", o.node.KeepOld)
 	}
-	var err error
-	o.node.Pools, err = store.ParsePools(pools)
+	pools, err := store.ParsePools(sizes)
+	o.node.Store = store.New(own, o.node.Name, pools)
 	return err
 }
 
@@ -99,7 +104,7 @@ func run(ctx context.Context, o *options) error {
 		return rebuild.NewController(api).Run(ctx)
 	}
 	node := &o.node
-	node.API, node.Mounter, node.Exec = api, mount.New(""), exec.New()
+	node.API, node.Mounter, node.Exec, node.Slots = api, mount.New(""), exec.New(), semaphore.NewWeighted(parallelCopies)
 	group, ctx := errgroup.WithContext(ctx)
 	grpcServer := server.NewGRPC(ctx)
 	csi.RegisterIdentityServer(grpcServer, &server.Identity{Driver: server.Driver})

@@ -24,8 +24,5 @@ func TestParse(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got error %v; expected %q", arguments, err, want)
 		}
-		if strings.Contains(arguments, "c=1") && len(o.node.Pools) != 3 {
-			t.Errorf("%s: pools %v", arguments, o.node.Pools)
-		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 )
 
@@ -66,7 +67,8 @@ func (n Names) release(v Volume, c Cluster) *Change {
 func (n Names) set(v Volume, c Cluster) *Change {
 	list := v.PV.Annotations[storagehelpers.AnnHomeNodes]
 	set := &Change{SetsAffinity: true, Annotations: map[string]any{storagehelpers.AnnHomeNodes: nil, n.key(annUnconfirmed): list}}
-	if _, exists := c.Nodes[v.Begun.Node]; exists && v.Copied == v.Begun && c.Selected == v.Begun.Node && slices.Contains(c.Bound, v.Begun.Node) {
+	_, exists := c.Nodes[v.Begun.Node]
+	if _, isBound := c.Pods[v.Begun.Node]; exists && isBound && v.Copied == v.Begun && c.Selected == v.Begun.Node {
 		set.Reason, set.Affinity = "rebuilt", []string{v.Begun.Node}
 		return set
 	}
@@ -82,7 +84,7 @@ func (n Names) set(v Volume, c Cluster) *Change {
 // fits tells whether an affinity fits to where the claim was sent: the contract's rule.
 func fits(nodes []string, c Cluster) bool {
 	return c.Selected == "" || slices.Contains(nodes, c.Selected) ||
-		slices.ContainsFunc(c.Running, func(node string) bool { return slices.Contains(nodes, node) })
+		slices.ContainsFunc(nodes, func(node string) bool { return c.Pods[node] })
 }
 
 // confirm looks at the claim after an affinity was set, perhaps by a process that was killed then.
@@ -107,6 +109,112 @@ func (n Names) list(v Volume, c Cluster) *Change {
 	if node, ok := c.Nodes[v.Shown.Node]; ok && string(node.UID) == uid && copy == v.Copy && slices.Contains(v.ReleasedFrom, v.Shown.Node) {
 		homes := slices.DeleteFunc(slices.Clone(v.Homes), func(h storagehelpers.HomeNode) bool { return h.Name == v.Shown.Node })
 		change.Annotations[storagehelpers.AnnHomeNodes] = storagehelpers.FormatHomeNodes(append(homes, storagehelpers.HomeNode{Name: v.Shown.Node, UID: node.UID}))
+	}
+	return change
+}
+
+// Answer is what a node does when it is asked to stage a volume.
+type Answer string
+
+const (
+	// ServeCopy: set in-use, and stage the copy that the node has.
+	ServeCopy Answer = "serve"
+	// Rebuild: set begun, and make a copy.
+	Rebuild Answer = "rebuild"
+	// Wait: something is to be done before, by the controller or by another node. The call comes again.
+	Wait Answer = "wait"
+	// Elsewhere: the volume is, or was sent, elsewhere. The request is an old one.
+	Elsewhere Answer = "elsewhere"
+	// InUse: another node may write to the copy that counts, and it cannot be fenced.
+	InUse Answer = "in use"
+	// Lost: the volume is here by its affinity, and the copy is not.
+	Lost Answer = "lost"
+)
+
+// Serve decides what a node does that is asked to stage a volume. has is whether it has the copy that counts.
+func Serve(v Volume, c Cluster, node string, has bool) Answer {
+	homes, isUsable := c.present(v.Homes)
+	isHome, isBegunElsewhere := slices.Contains(homes, node), v.Begun.Node != "" && v.Begun.Node != node
+	_, exists := c.Nodes[node]
+	switch isInUseElsewhere := v.InUse.Node != "" && v.InUse.Node != node; {
+	case c.IsClaimGone, v.Affinity != nil && !slices.Contains(v.Affinity, node):
+		return Elsewhere
+	case v.IsUnconfirmed: // It may be taken back, and a copy that was written to with it.
+		return Wait
+	case v.Affinity != nil && !has:
+		return Lost
+	case isInUseElsewhere && (v.Affinity != nil || c.Selected == node):
+		return InUse
+	case isInUseElsewhere:
+		return Elsewhere
+	case v.Affinity != nil:
+		return ServeCopy
+	case isHome && has && c.Selected != node && isBegunElsewhere && v.Begun.Node == c.Selected:
+		return Elsewhere
+	case isHome && has && (isBegunElsewhere || c.Selected == node && isUsable): // The controller removes begun, or sets the affinity.
+		return Wait
+	case isHome && has:
+		return ServeCopy
+	case c.Selected != node:
+		return Elsewhere
+	case has || isBegunElsewhere || !exists: // It is to be shown first, or begun is to be removed.
+		return Wait
+	}
+	return Rebuild
+}
+
+// Use sets in-use, before a node stages the copy that counts.
+func (n Names) Use(v Volume, node string) *Change {
+	return n.mark(annInUse, v.InUse, Mark{node, v.Copy})
+}
+
+// Unuse removes in-use, after nothing on the node can write any more.
+func (n Names) Unuse(v Volume, node string) *Change {
+	return n.remove(v.InUse.Node == node, annInUse)
+}
+
+// Begin sets begun, before the first byte of a copy.
+func (n Names) Begin(node, copy string) *Change {
+	return &Change{Annotations: map[string]any{n.key(annBegun): Mark{node, copy}.String(), n.key(annCopied): nil}}
+}
+
+// IsWanted tells whether a copy that a node makes or has made, and that does not count yet, is still wanted.
+func IsWanted(v Volume, node, copy string) bool {
+	return v.Begun == Mark{node, copy} && (v.Affinity == nil || v.IsUnconfirmed && slices.Contains(v.Affinity, node))
+}
+
+// Complete sets copied, when a copy that is wanted is complete and durable.
+func (n Names) Complete(v Volume, node, copy string) *Change {
+	return n.mark(annCopied, v.Copied, Mark{node, copy})
+}
+
+// Cancel removes begun and copied, before a node gives up a copy. While an affinity is not confirmed, that has to wait.
+func (n Names) Cancel(v Volume, node string) *Change {
+	return n.remove(v.Begun.Node == node || v.Copied.Node == node, annBegun, annCopied)
+}
+
+// Show says that a node has the copy that counts of a released volume, if the list does not. It has opened the copy.
+func (n Names) Show(v Volume, node string, uid types.UID) *Change {
+	if v.Affinity != nil || slices.Contains(v.Homes, storagehelpers.HomeNode{Name: node, UID: uid}) || !slices.Contains(v.ReleasedFrom, node) {
+		return nil
+	}
+	return n.mark(annShown, v.Shown, Mark{node, string(uid) + "/" + v.Copy})
+}
+
+func (n Names) mark(name string, before, now Mark) *Change {
+	if before == now {
+		return nil
+	}
+	return &Change{Annotations: map[string]any{n.key(name): now.String()}}
+}
+
+func (n Names) remove(isThere bool, names ...string) *Change {
+	if !isThere {
+		return nil
+	}
+	change := &Change{Annotations: map[string]any{}}
+	for _, name := range names {
+		change.Annotations[n.key(name)] = nil
 	}
 	return change
 }
