@@ -16,6 +16,7 @@ import (
 	"k8s.io/component-helpers/storage/ephemeral"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 )
 
 // API reads from the API server, never from a cache, and changes PersistentVolumes. Calls end with their contexts.
@@ -43,10 +44,7 @@ func (n Names) IsOurs(pv *corev1.PersistentVolume) bool {
 
 // Cluster returns what the decisions about a volume need, besides it. Nodes do not see pods.
 func (a API) Cluster(ctx context.Context, v Volume, nodes ...string) (c Cluster, err error) {
-	ref := v.PV.Spec.ClaimRef
-	if ref == nil {
-		ref = &corev1.ObjectReference{}
-	}
+	ref := ptr.Deref(v.PV.Spec.ClaimRef, corev1.ObjectReference{})
 	claim := &corev1.PersistentVolumeClaim{}
 	if ref.UID != "" {
 		claim, err = a.Client.CoreV1().PersistentVolumeClaims(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
