@@ -78,7 +78,6 @@ var settings = map[string]string{
 // folders are the host's folders that the node has its own of. Their names are
 // fixed in the kubelet, in containerd's CNI library and in upstream's script.
 func (n *Node) folders(cni string) []Mount {
-	shared := filepath.Join(filepath.Dir(n.Dir), "shared")
 	return []Mount{
 		{n.Path("kubelet"), "/var/lib/kubelet"},
 		{n.Path("pods"), "/var/log/pods"},
@@ -86,10 +85,13 @@ func (n *Node) folders(cni string) []Mount {
 		{n.Path("cni-state"), "/var/lib/cni"},
 		{n.Path("volume-plugins"), FlexVolumes},
 		{cni, CNIBin},
-		{filepath.Join(shared, n.Name), driverFolder + "/own"},
-		{shared, driverFolder + "/nodes"},
+		{n.own(), driverFolder + "/own"},
+		{filepath.Dir(n.own()), driverFolder + "/nodes"},
 	}
 }
+
+// own is the folder of the node in which the reference driver writes.
+func (n *Node) own() string { return filepath.Join(filepath.Dir(n.Dir), "shared", n.Name) }
 
 // driverFolder has the folder of the node in which the reference driver writes, and those of all nodes, from which it
 // reads: that stands for the network through which a driver copies volumes from node to node.

@@ -61,6 +61,10 @@ func (n *Node) Prepare(bin, pause string, all []*Node) (*Spec, error) {
 			spec.Ports = append(spec.Ports, all[i].Name)
 		}
 	}
+	// The reference driver offers nothing in a folder that does not say whose it is.
+	if err := os.WriteFile(filepath.Join(n.own(), "owner"), []byte(n.Name+"\n"), 0o644); err != nil {
+		return nil, err
+	}
 	files := map[string]string{"hosts": hosts, "resolv.conf": ""}
 	for name, value := range settings {
 		files[filepath.Join("settings", name)] = value + "\n"

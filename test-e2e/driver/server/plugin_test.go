@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,6 +98,9 @@ func newPlugin(t *testing.T, pools ...string) *plugin {
 	}
 	parsed, err := store.ParsePools(sizes)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Mkdir(filepath.Join(root, "node1"), 0o700), os.WriteFile(filepath.Join(root, "node1", "owner"), []byte("node1"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	server := apitest.New(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1", UID: "uid"}})

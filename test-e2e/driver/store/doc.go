@@ -11,8 +11,8 @@
 // A pool is a disk that is mounted at OWN/pools/POOL. A KEY is a hash of the volume's handle, and the name of the copy. Only
 // the driver of the node writes in OWN; those of other nodes read it ([Peer]).
 //
-// What is not mounted is not taken for empty: the owner and the IDs have to be there. They are made once, for a node that has
-// no volumes by the API server, and for a pool that has no ID.
+// What is not mounted is not taken for empty: the owner and the IDs have to be there. Who sets up the node writes the owner; an
+// ID is made once, for a pool that has none.
 //
 // The file of a copy is what takes its room: it is allocated when its record is made, and before anything else is. Nothing is
 // kept in memory. So a record that cannot be read costs its volume, and its room stays used, as that of all other files.

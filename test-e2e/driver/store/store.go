@@ -69,19 +69,12 @@ func New(own, node string, pools map[string]resource.Quantity) *Store {
 	return s
 }
 
-// Check returns an error if the folder is not that of the node, perhaps because it is not mounted. isNew is asked if it has no
-// owner, and returns an error if the node has volumes.
-func (s *Store) Check(ctx context.Context, isNew func(ctx context.Context) error) error {
-	marker := filepath.Join(s.own, "owner")
-	owner, err := os.ReadFile(marker)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = isNew(ctx); err == nil {
-			owner = []byte(s.node)
-			err = errors.Join(os.MkdirAll(s.own, 0o700), s.replace(marker, owner))
-		}
-	}
-	if err == nil && string(owner) != s.node {
-		err = fmt.Errorf("its owner is node %q", owner)
+// Check returns an error if the folder is not that of the node, perhaps because it is not mounted. The driver never says so
+// itself: a folder without an owner may be what is below the one that is to be mounted.
+func (s *Store) Check() error {
+	owner, err := os.ReadFile(filepath.Join(s.own, "owner"))
+	if name := strings.TrimSpace(string(owner)); err == nil && name != s.node {
+		err = fmt.Errorf("its owner is node %q", name)
 	}
 	if err == nil {
 		err = errors.Join(os.MkdirAll(filepath.Join(s.own, "records"), 0o700), os.MkdirAll(filepath.Join(s.own, "disks"), 0o700))

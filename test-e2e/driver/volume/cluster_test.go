@@ -65,6 +65,7 @@ func newCluster(t *testing.T) *cluster {
 	for _, name := range []string{"n", "m", "o"} {
 		_, err := c.server.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid1"}}, metav1.CreateOptions{})
 		c.must(err)
+		c.own(name)
 		c.start(name)
 	}
 	t.Cleanup(func() {
@@ -86,6 +87,13 @@ func (c *cluster) must(err error) {
 	}
 }
 
+// own makes the folder of a node.
+func (c *cluster) own(name string) {
+	c.Helper()
+	c.must(os.MkdirAll(filepath.Join(c.root, name), 0o700))
+	c.must(os.WriteFile(filepath.Join(c.root, name, "owner"), []byte(name+"\n"), 0o600))
+}
+
 // start starts the driver of a node, or starts it again after it was killed.
 func (c *cluster) start(name string) *Node {
 	c.Helper()
@@ -101,7 +109,7 @@ func (c *cluster) start(name string) *Node {
 	}
 	n.Store.Fault = c.death[name].step
 	c.nodes[name] = n
-	n.Rooms(c.Context(), "") // makes its folder, if it has none
+	n.Rooms(c.Context(), "") // marks its disk, if that is new
 	return n
 }
 

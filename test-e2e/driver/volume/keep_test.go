@@ -152,8 +152,7 @@ func TestReturnEmpty(t *testing.T) {
 	c.expect(n.Stage(t.Context(), v, c.path("n")), codes.Unavailable, "is not mounted")
 	_, err := n.Create(t.Context(), "other", store.Copy{Bytes: size}, 0)
 	c.expect(err, codes.Unavailable, "is not mounted")
-	c.must(os.MkdirAll(filepath.Join(c.root, "n"), 0o700)) // This is all that a new folder needs.
-	c.must(os.WriteFile(filepath.Join(c.root, "n", "owner"), []byte("n"), 0o600))
+	c.own("n")
 	n = c.start("n")
 	c.expectLeft("n", 8)
 	c.expect(n.Stage(t.Context(), v, c.path("n")), codes.Unavailable, "copy first is not here")

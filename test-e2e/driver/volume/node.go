@@ -5,7 +5,6 @@ package volume
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/mount-utils"
 	"k8s.io/utils/exec"
 
@@ -47,26 +45,6 @@ type Node struct {
 	busy, copies sync.Map
 	// lanes are those of the folders of other nodes, by their names.
 	lanes sync.Map
-}
-
-// hasNoVolumes returns an error if the API server knows of volumes that this node has, or has had.
-func (n *Node) hasNoVolumes(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	volumes, err := n.API.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	for _, pv := range volumes.Items {
-		if !n.API.IsOurs(&pv) {
-			continue
-		}
-		v := n.API.VolumeOf(&pv)
-		if slices.Contains(append(append(v.Owners(), v.ReleasedFrom...), v.Begun.Node, makerOf(pv.Spec.CSI.VolumeHandle)), n.Name) {
-			return fmt.Errorf("PersistentVolume %s names the node", pv.Name)
-		}
-	}
-	return nil
 }
 
 // HandleOf returns the handle of the volume with a name that a node creates. The PersistentVolume has that name.
@@ -110,7 +88,7 @@ func (n *Node) begin(ctx context.Context, handle string, endsCopy bool) (k *know
 
 func (n *Node) look(ctx context.Context, handle string) (k *known, err error) {
 	k = &known{handle: handle}
-	if err = n.Store.Check(ctx, n.hasNoVolumes); err == nil {
+	if err = n.Store.Check(); err == nil {
 		k.copies, err = n.Store.Copies(handle)
 	}
 	if err == nil {
@@ -145,7 +123,7 @@ func (n *Node) patch(ctx context.Context, k *known, change *rebuild.Change) (err
 
 // Rooms returns what is free in the pools with the names, or in all.
 func (n *Node) Rooms(ctx context.Context, pools string) []int64 {
-	if n.Store.Check(ctx, n.hasNoVolumes) != nil {
+	if n.Store.Check() != nil {
 		return nil
 	}
 	return slices.Collect(maps.Values(n.Store.Rooms(ctx, pools)))

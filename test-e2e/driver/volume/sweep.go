@@ -47,7 +47,7 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	isOpen := false
 	go wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if err := n.Store.Check(ctx, n.hasNoVolumes); err != nil {
+		if err := n.Store.Check(); err != nil {
 			klog.FromContext(ctx).Error(err, "Offering nothing, will try again")
 			isOpen = false
 			return
