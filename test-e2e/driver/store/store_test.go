@@ -76,6 +76,31 @@ func TestBestFit(t *testing.T) {
 	expectRooms(t, open(t, own), 5, 0)
 }
 
+// TestParallel has several copies take all the room at the same time, and one that finds none.
+func TestParallel(t *testing.T) {
+	s := open(t, t.TempDir())
+	failed := make(chan error, 5)
+	for i := range cap(failed) {
+		go func() {
+			_, err := s.Reserve(t.Context(), Copy{Handle: fmt.Sprint(i), ID: "first", Bytes: 3 * mi})
+			failed <- err
+		}()
+	}
+	var errs []error
+	for range cap(failed) {
+		if err := <-failed; err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) != 1 || !errors.Is(errs[0], ErrNoRoom) {
+		t.Errorf("got %v; expected that one has no room", errs)
+	}
+	if copies, err := s.Copies(""); err != nil || len(copies) != 4 {
+		t.Errorf("%d records, %v; expected 4", len(copies), err)
+	}
+	expectRooms(t, s, 2, 0)
+}
+
 // TestUnreadable has a record that cannot be read, and data that is in no record: they cost their volume, and their room.
 func TestUnreadable(t *testing.T) {
 	own := t.TempDir()
@@ -134,6 +159,13 @@ func TestAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectRooms(t, s, 7, 6)
+	if err := os.Rename(own, own+"-away"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Copies("v")
+	if !errors.Is(err, ErrAway) || !errors.Is(s.Check(), ErrAway) {
+		t.Errorf("the folder is gone: %v, %v", err, s.Check())
+	}
 }
 
 // TestNewPool does not take a disk with data for a new one.

@@ -133,6 +133,24 @@ func TestReturn(t *testing.T) {
 	c.read("n", v, "first")
 }
 
+// TestRecreated has the Node object of a listed node deleted and made again, of which its PersistentVolumes say nothing.
+func TestRecreated(t *testing.T) {
+	c, _ := drained(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.nodes["n"].Run(ctx) }()
+	time.Sleep(100 * time.Millisecond) // it has looked once
+	c.cordon("n", "gone")
+	c.cordon("n", "new")
+	for deadline := time.Now().Add(10 * time.Second); c.pv().Shown.Node == "" && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	}
+	if got := c.pv().Shown; got.Node != "n" || got.ID != "uid2/first" {
+		t.Errorf("shown: %v", got)
+	}
+	stop()
+	c.must(<-ended)
+}
+
 // TestRefused has all for which a node makes no copy: it changes nothing then.
 func TestRefused(t *testing.T) {
 	for name, test := range map[string]struct {
