@@ -5,12 +5,13 @@
 //
 // What a node does when it is asked to stage a volume, and is where the claim was sent:
 //
-//  1. Take the room, and write a record.
-//  2. Set begun on the PersistentVolume.
-//  3. Copy the data from the folder of the node that is listed. This goes on when the call ends.
-//  4. Write the record, then set copied. The controller sets the affinity.
-//  5. Set in-use.
-//  6. Mount.
+//  1. Open the data, in the folder of the node that is listed.
+//  2. Write a record, and take the room.
+//  3. Set begun on the PersistentVolume.
+//  4. Copy. This goes on when the call ends.
+//  5. Write the record, then set copied. The controller sets the affinity.
+//  6. Set in-use.
+//  7. Mount.
 //
-// It can be killed after any of them. The call comes again, or [Node.Sweep] finds what is left.
+// It can be killed after any of them, or fail. The call comes again and goes on, or [Node.Sweep] removes what is left.
 package volume
