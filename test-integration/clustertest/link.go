@@ -30,6 +30,8 @@ type link struct {
 	mutex       sync.Mutex
 	cut, ended  bool
 	connections map[net.Conn]bool
+	// disconnects is how often all were ended: those that are being made then end, too.
+	disconnects int
 	// relisting has the resources whose next watch is refused, because the server
 	// has forgotten the version from which it is to go on.
 	relisting map[string]bool
@@ -51,7 +53,7 @@ func (c *Cluster) newLink(config *rest.Config) (*link, *rest.Config) {
 
 func (l *link) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	l.mutex.Lock()
-	cut := l.cut
+	cut, before := l.cut, l.disconnects
 	l.mutex.Unlock()
 	if cut {
 		return nil, errCut
@@ -62,7 +64,7 @@ func (l *link) dial(ctx context.Context, network, address string) (net.Conn, err
 	}
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	if l.cut {
+	if l.cut || l.disconnects != before {
 		conn.Close()
 		return nil, errCut
 	}
@@ -123,6 +125,7 @@ func (l *link) Relist(resources ...string) {
 }
 
 func (l *link) disconnect() {
+	l.disconnects++
 	for conn := range l.connections {
 		conn.Close()
 	}

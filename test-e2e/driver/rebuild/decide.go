@@ -62,8 +62,8 @@ func (n Names) release(v Volume, c Cluster) *Change {
 }
 
 // set sets the affinity of a released volume: to the node that has made a copy, where a pod waits for it, or to all homes
-// when one of them can be used again. The list becomes unconfirmed; begun and copied
-// say which copy counts once it is confirmed.
+// when one of them can be used again. The list becomes unconfirmed; begun and copied say which copy counts once it is
+// confirmed.
 func (n Names) set(v Volume, c Cluster) *Change {
 	list := v.PV.Annotations[storagehelpers.AnnHomeNodes]
 	set := &Change{SetsAffinity: true, Annotations: map[string]any{storagehelpers.AnnHomeNodes: nil, n.key(annUnconfirmed): list}}
@@ -119,19 +119,23 @@ type Answer string
 const (
 	// ServeCopy: set in-use, and stage the copy that the node has.
 	ServeCopy Answer = "serve"
-	// Rebuild: set begun, and make a copy.
+	// Rebuild: set begun, and make a copy. It is the answer until the affinity is set. If the node has a copy that
+	// IsWanted, go on with that one, or answer Aborted if it is complete.
 	Rebuild Answer = "rebuild"
-	// Wait: something is to be done before, by the controller or by another node. The call comes again.
+	// Wait: something is to be done before, by the controller or by another node. Answer Aborted: the call comes again.
 	Wait Answer = "wait"
-	// Elsewhere: the volume is, or was sent, elsewhere. The request is an old one.
+	// Elsewhere: the volume is, or was sent, elsewhere. The request is an old one: answer Aborted.
 	Elsewhere Answer = "elsewhere"
-	// InUse: another node may write to the copy that counts, and it cannot be fenced.
+	// InUse: another node may write to the copy that counts, and it cannot be fenced. Answer FailedPrecondition.
 	InUse Answer = "in use"
-	// Lost: the volume is here by its affinity, and the copy is not.
+	// Lost: the volume is here by its affinity, and the copy is not. Answer Unavailable, and never make an empty volume.
 	Lost Answer = "lost"
 )
 
-// Serve decides what a node does that is asked to stage a volume. has is whether it has the copy that counts.
+// Serve decides what a node does that is asked to stage a volume. has is whether it has the copy that counts: by its
+// records, one that is named v.Copy and complete. If the records cannot be read, answer Unavailable without asking. If only
+// the disk is away, the node has the copy, and answers Unavailable in place of staging: without it, a home would rebuild
+// from itself. What is staged at this path already, and in use here, needs no answer of Serve.
 func Serve(v Volume, c Cluster, node string, has bool) Answer {
 	homes, isUsable := c.present(v.Homes)
 	isHome, isBegunElsewhere := slices.Contains(homes, node), v.Begun.Node != "" && v.Begun.Node != node
@@ -188,7 +192,8 @@ func (n Names) Complete(v Volume, node, copy string) *Change {
 	return n.mark(annCopied, v.Copied, Mark{node, copy})
 }
 
-// Cancel removes begun and copied, before a node gives up a copy. While an affinity is not confirmed, that has to wait.
+// Cancel removes begun and copied, before a node gives up a copy. Do not call it while v.IsUnconfirmed and begun is of this
+// node: answer Aborted. Nil means that there is nothing to write, and not that the copy may be removed: never remove v.Copy.
 func (n Names) Cancel(v Volume, node string) *Change {
 	return n.remove(v.Begun.Node == node || v.Copied.Node == node, annBegun, annCopied)
 }

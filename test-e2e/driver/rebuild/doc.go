@@ -31,7 +31,17 @@
 //     ([Complete]). To give it up, remove both ([Cancel]), and only then the copy: otherwise an affinity could be set to
 //     one that is gone. [IsWanted] tells whether a copy is still wanted.
 //
-// A node that has the copy that counts and is not listed says so with [Show].
+// A node that has the copy that counts and is not listed says so with [Show]: after a start, and when a volume is released.
+//
+// What the package cannot know, the driver sees to:
+//
+//   - Before a copy is begun, open the copy that counts on one of [Volume.Owners]. If none shows it, answer Unavailable,
+//     and change nothing.
+//   - Keep the old copy until in-use has named the new one for longer than a mount may take, and you can see the new one.
+//   - After a start, look for volumes that are in use here and not staged: after a reboot, the kubelet may never call
+//     NodeUnstageVolume.
+//   - A copy comes to count only while a pod on its node waits for it.
+//   - Start the nodes first, then set CSIDriver.spec.volumeRebuilding, and then run the controller, which does not look at it.
 //
 // The decisions are functions of what was read: a [Volume] and a [Cluster]. The tests have them as the tables of the
 // contract. The functions that return a [Change] return nil if there is nothing to change; [API.Patch] writes it. Calls of

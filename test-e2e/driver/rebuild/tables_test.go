@@ -151,7 +151,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestNext is the contract's table of states, and the rules of release, of setting an affinity, and of its second look.
+// TestNext is the contract's rules of release, of setting an affinity, and of its second look.
 func TestNext(t *testing.T) {
 	for _, test := range []struct{ volume, cluster, want string }{
 		// release

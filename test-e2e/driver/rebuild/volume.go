@@ -36,7 +36,8 @@ type Mark struct{ Node, ID string }
 
 func (m Mark) String() string { return m.Node + "/" + m.ID }
 
-// FirstCopy is the one that CreateVolume has made.
+// FirstCopy is the one that CreateVolume has made. Two nodes may be asked to create a volume, and then both have one. So
+// the handle of a volume has to contain the name of the node, as NAME@NODE.
 const FirstCopy = "first"
 
 // Volume is a PersistentVolume as it was read.
