@@ -111,7 +111,7 @@ func (p Peer) Open(handle, id string, bytes int64) (*os.File, error) {
 		return nil, err
 	}
 	defer root.Close()
-	folder, err := root.Open("pools")
+	folder, err := root.OpenFile("pools", unix.O_DIRECTORY, 0) // nothing else is opened: a pipe hangs
 	if err != nil {
 		return nil, err
 	}
