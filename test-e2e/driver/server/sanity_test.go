@@ -37,9 +37,15 @@ func serve(p *plugin, socket string) {
 	csi.RegisterNodeServer(server, p.Node)
 	ctx, stop := context.WithCancel(context.WithoutCancel(p.Context()))
 	served := make(chan error, 1)
-	go func() { served <- Serve(ctx, server, socket) }()
+	go func() {
+		served <- Serve(ctx, server, socket, func(ctx context.Context) error { <-ctx.Done(); return nil })
+	}()
 	p.Cleanup(func() {
-		if err := Serve(ctx, NewGRPC(ctx), socket); err == nil || !strings.Contains(err.Error(), "another driver") {
+		second := func(context.Context) error {
+			p.Error("a second driver runs")
+			return nil
+		}
+		if err := Serve(ctx, NewGRPC(ctx), socket, second); err == nil || !strings.Contains(err.Error(), "another driver") {
 			p.Errorf("a second driver: %v", err)
 		}
 		stop()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/kubernetes-csi/csi-lib-utils/protosanitizer"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -60,8 +61,9 @@ func check(request any) error {
 	return nil
 }
 
-// Serve serves on a socket until the context ends. A socket that another process has left is replaced, unless it still runs.
-func Serve(ctx context.Context, server *grpc.Server, socket string) error {
+// Serve serves on a socket until the context ends, and runs something else. A socket that another process has left is replaced,
+// unless it still runs: two would not know of each other's calls.
+func Serve(ctx context.Context, server *grpc.Server, socket string, run func(context.Context) error) error {
 	lock, err := os.Create(socket + ".lock")
 	if err != nil {
 		return err
@@ -75,9 +77,12 @@ func Serve(ctx context.Context, server *grpc.Server, socket string) error {
 	if err != nil {
 		return fmt.Errorf("serve on %s: %w", socket, err)
 	}
-	defer context.AfterFunc(ctx, server.GracefulStop)()
 	klog.FromContext(ctx).Info("Serving", "socket", socket)
-	return server.Serve(listener)
+	group, ctx := errgroup.WithContext(ctx)
+	defer context.AfterFunc(ctx, server.GracefulStop)()
+	group.Go(func() error { return server.Serve(listener) })
+	group.Go(func() error { return run(ctx) })
+	return group.Wait()
 }
 
 // Identity is the identity service.

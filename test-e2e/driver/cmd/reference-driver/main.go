@@ -17,7 +17,6 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/spf13/pflag"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
 	"k8s.io/client-go/kubernetes"
@@ -105,12 +104,9 @@ func run(ctx context.Context, o *options) error {
 	}
 	node := &o.node
 	node.API, node.Mounter, node.Exec, node.Slots = api, mount.New(""), exec.New(), semaphore.NewWeighted(parallelCopies)
-	group, ctx := errgroup.WithContext(ctx)
 	grpcServer := server.NewGRPC(ctx)
 	csi.RegisterIdentityServer(grpcServer, &server.Identity{Driver: server.Driver})
 	csi.RegisterControllerServer(grpcServer, &server.Controller{Volumes: node})
 	csi.RegisterNodeServer(grpcServer, &server.Node{Volumes: node})
-	group.Go(func() error { return server.Serve(ctx, grpcServer, o.socket) })
-	group.Go(func() error { return node.Run(ctx) })
-	return group.Wait()
+	return server.Serve(ctx, grpcServer, o.socket, node.Run)
 }
