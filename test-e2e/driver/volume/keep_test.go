@@ -189,3 +189,21 @@ func (c *cluster) later(passed time.Duration) {
 		}
 	}
 }
+
+// TestKeepShort keeps an old copy as long as a mount of the new one may take, also if it is to be kept for less.
+func TestKeepShort(t *testing.T) {
+	c, v := drained(t)
+	c.nodes["n"].KeepOld = 0
+	c.must(c.stage("m", v))
+	for range 2 {
+		c.sweep(v)
+	}
+	c.expectCopies("n", v, "first old")
+	c.unstage("m", v) // it could not be mounted
+	c.later(mountTime - time.Second)
+	c.sweep(v)
+	c.expectCopies("n", v, "first ready")
+	c.read("m", v, "first")
+	c.sweep(v)
+	c.expectCopies("n", v, "")
+}

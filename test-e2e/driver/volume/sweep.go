@@ -161,9 +161,9 @@ var errReleased = errors.New("it is released, and this node has it")
 // retire removes a complete copy that does not count any more, KeepOld after the one that counts was used, and only while that
 // one can be seen. What nobody has written to is removed at once then.
 func (n *Node) retire(ctx context.Context, k *known, c store.Copy) error {
-	isUsed := k.InUse.ID == k.Copy
+	isUsed, keep := k.InUse.ID == k.Copy, max(n.KeepOld, mountTime)
 	switch {
-	case !isUsed && time.Until(c.RemoveAt) > n.KeepOld-mountTime: // It was used for a moment: perhaps it cannot be mounted.
+	case !isUsed && time.Until(c.RemoveAt) > keep-mountTime: // It was used for a moment: perhaps it cannot be mounted.
 		c.RemoveAt = time.Time{}
 		return n.Store.Put(c)
 	case c.State == store.Ready && (c.RemoveAt.IsZero() && !isUsed || time.Now().Before(c.RemoveAt)):
@@ -176,7 +176,7 @@ func (n *Node) retire(ctx context.Context, k *known, c store.Copy) error {
 		return err
 	}
 	if c.State == store.Ready && c.RemoveAt.IsZero() {
-		c.RemoveAt = time.Now().Add(n.KeepOld)
+		c.RemoveAt = time.Now().Add(keep)
 		return n.Store.Put(c)
 	}
 	klog.FromContext(ctx).Info("Removing a copy that does not count", "volume", c.Handle, "copy", c.ID, "for", k.Copy)

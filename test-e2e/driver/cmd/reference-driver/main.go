@@ -48,7 +48,7 @@ func parse(arguments []string, o *options) error {
 	flags.StringVar(&o.node.Name, "node", os.Getenv("NODE_NAME"), "node: its name; $NODE_NAME if empty")
 	flags.StringVar(&own, "own", "/var/lib/reference-csi/own", "node: its own folder; the disk of a pool is mounted at pools/NAME in it")
 	flags.StringVar(&o.node.Peers, "nodes", "/var/lib/reference-csi/nodes", "node: the folders of all nodes, by name, which it only reads")
-	flags.DurationVar(&o.node.KeepOld, "keep-old", time.Hour, "node: how long to keep a copy after the volume was served elsewhere")
+	flags.DurationVar(&o.node.KeepOld, "keep-old", time.Hour, "node: how long to keep a copy after the volume was served elsewhere, at least 3m")
 	flags.StringToStringVar(&sizes, "pools", nil, "node: pools, as NAME=SIZE")
 	if err := flags.Parse(arguments); err != nil || o.mode == "controller" {
 		return err
