@@ -215,7 +215,10 @@ func (s *Store) See(ctx context.Context, c Copy) error {
 		if err == nil {
 			err = checkFile(info, c.Bytes)
 		}
-		return err
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrAway, err)
+		}
+		return nil
 	})
 }
 

@@ -207,3 +207,20 @@ func TestKeepShort(t *testing.T) {
 	c.sweep(v)
 	c.expectCopies("n", v, "")
 }
+
+// TestOwnDataGone has the copy that counts lost, with a disk that was replaced. The pod can end, and the old copy stays.
+func TestOwnDataGone(t *testing.T) {
+	c, v := moved(t)
+	c.cordon("n", "")
+	c.drain("m", "n")
+	c.must(c.stage("n", v))
+	for _, copy := range c.nodes["n"].all() {
+		if copy.ID == c.pv().Copy {
+			c.must(os.Remove(c.nodes["n"].Store.Path(copy)))
+		}
+	}
+	c.sweep(v)
+	c.later(time.Hour)
+	c.unstage("n", v)
+	c.expectCopies("n", v, "copy ready, first old")
+}
