@@ -3,6 +3,7 @@
 package volume
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -96,6 +97,29 @@ func TestNeverMounted(t *testing.T) {
 		t.Error("nothing is attached")
 	}
 	c.start("n")
+	c.expectUnused(v)
+}
+
+// TestSlowMount has a call end before its mount. Its device is not detached before that: it would be another volume's.
+func TestSlowMount(t *testing.T) {
+	c := newCluster(t)
+	v := c.create("n")
+	n := c.nodes["n"]
+	attached, hangs := make(chan bool), make(chan bool)
+	n.Mounter = broken{n.Mounter, func() { close(attached); <-hangs }}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- n.Stage(ctx, v, c.path("n")) }()
+	<-attached
+	cancel()
+	c.expect(<-ended, codes.Aborted, "it hangs")
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	c.expect(n.Sweep(short, v), codes.Unknown, "it hangs")
+	if len(c.loops()) != 1 {
+		t.Errorf("attached: %v", c.loops())
+	}
+	close(hangs)
 	c.expectUnused(v)
 }
 

@@ -114,6 +114,9 @@ func (n *Node) tidy(ctx context.Context, k *known) (err error) {
 // releaseUnused takes in-use away if nothing can write, as after the node was restarted. The kubelet may never ask for that.
 func (n *Node) releaseUnused(ctx context.Context, k *known) error {
 	for _, c := range k.copies {
+		if err := n.Store.Wait(ctx, c); err != nil { // A mount may need the device.
+			return err
+		}
 		if !c.Block { // What is mounted stays; a driver may have been killed before the mount.
 			if err := n.detachLater(c); err != nil {
 				return err
