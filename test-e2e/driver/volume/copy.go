@@ -40,14 +40,14 @@ type copying struct {
 	ended  chan struct{}
 }
 
-// rebuild begins a copy, or goes on with one that a driver has left that was killed, or that has failed.
+// rebuild begins a copy, or goes on with one that a driver has left that was killed, or that has failed, if its file is there.
 func (n *Node) rebuild(ctx context.Context, k *known) (err error) {
 	stillCopied := stillCopied(k.handle)
 	if _, isCopying := n.copies.Load(k.handle); isCopying {
 		return stillCopied
 	}
 	c, isBegun := k.find(k.Begun.ID)
-	isBegun = isBegun && k.isWanted(n, c)
+	isBegun = isBegun && k.isWanted(n, c) && n.Store.See(ctx, c) == nil
 	var from *os.File
 	if !isBegun || c.State == store.Half {
 		if from, err = n.open(ctx, k); err != nil { // before anything changes for it

@@ -314,16 +314,36 @@ func TestCopyFails(t *testing.T) {
 	c.must(err)
 	half, err := m.reserve(t.Context(), k)
 	c.must(err)
-	data := m.Store.Path(half)
-	c.must(os.Rename(data, data+"-away"))
+	data := c.nodes["n"].Store.Path(c.nodes["n"].all()[0])
+	content, err := os.ReadFile(data)
+	c.must(err)
+	c.must(m.Slots.Acquire(t.Context(), 2))
 	c.expect(m.Stage(t.Context(), v, c.path("m")), codes.Aborted, "is being copied")
-	m.endCopies()
+	c.must(os.Truncate(data, size/2))
+	m.Slots.Release(2)
+	if job, isCopying := m.copies.Load(v); isCopying {
+		<-job.(copying).ended
+	}
 	c.expectCopies("m", v, "copy half")
-	c.must(os.Rename(data+"-away", data))
+	c.must(os.WriteFile(data, content, 0o600))
 	c.read("m", v, "first")
 	if c.pv().Copy != half.ID {
 		t.Errorf("copy %s counts; expected %s", c.pv().Copy, half.ID)
 	}
+}
+
+// TestHalfCopyGone has the disk replaced to which a copy was made: another copy is begun.
+func TestHalfCopyGone(t *testing.T) {
+	c, v := drained(t)
+	m := c.nodes["m"]
+	k, err := m.look(t.Context(), v)
+	c.must(err)
+	half, err := m.reserve(t.Context(), k)
+	c.must(err)
+	c.must(os.Remove(m.Store.Path(half)))
+	c.read("m", v, "first")
+	c.sweep(v)
+	c.expectCopies("m", v, "copy ready")
 }
 
 // confirmed has m make a copy that counts, and that nobody has staged yet.
