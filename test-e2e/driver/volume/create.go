@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
 	"capacityv2.internal/test-e2e/driver/rebuild"
@@ -24,6 +26,16 @@ func (n *Node) Create(ctx context.Context, name string, wanted store.Copy, limit
 		return wanted, err
 	}
 	defer unlock()
+	if k.PV == nil { // Another node may have a volume of this name, and two have no place in the API server.
+		_, err = n.API.Client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			err = status.Errorf(codes.Aborted, "volume %s exists, and is not here", name)
+		}
+		if !apierrors.IsNotFound(err) {
+			return wanted, withCode(err)
+		}
+		err = nil
+	}
 	c, has := k.find(wanted.ID)
 	switch {
 	case k.PV != nil && (k.Copy != c.ID || c.State == store.Half):

@@ -346,6 +346,15 @@ func TestHalfCopyGone(t *testing.T) {
 	c.expectCopies("m", v, "copy ready")
 }
 
+// TestNameTaken makes no volume if there is a PersistentVolume of the name that another node has.
+func TestNameTaken(t *testing.T) {
+	c := newCluster(t)
+	c.create("n")
+	_, err := c.nodes["m"].Create(t.Context(), volumeName, store.Copy{Bytes: size}, 0)
+	c.expect(err, codes.Aborted, "exists, and is not here")
+	c.expectCopies("m", HandleOf(volumeName, "m"), "")
+}
+
 // confirmed has m make a copy that counts, and that nobody has staged yet.
 func (c *cluster) confirmed(handle string) {
 	c.Helper()
