@@ -31,7 +31,7 @@ import (
 // PoolsKey is the attribute of a volume with the names of the pools that are allowed, with commas between them. Empty: all.
 const PoolsKey = "pools"
 
-// patience is how long another node may take to open a file, and the API server to hear that a copy is complete.
+// patience is how long the folder of a node may take to open a file, and the API server to hear that a copy is complete.
 const patience = 10 * time.Second
 
 // copying is a copy that goes on.
@@ -99,15 +99,12 @@ func (n *Node) reserve(ctx context.Context, k *known) (store.Copy, error) {
 // isWanted tells whether a copy that does not count yet is still wanted.
 func (k *known) isWanted(n *Node, c store.Copy) bool { return rebuild.IsWanted(k.Volume, n.Name, c.ID) }
 
-// open opens the copy that counts, on another node that has the volume. One that hangs is waited for a while.
+// open opens the copy that counts, on another node that has the volume.
 func (n *Node) open(ctx context.Context, k *known) (*os.File, error) {
 	err := fmt.Errorf("no node has volume %s by its affinity or list", k.handle)
 	for _, node := range k.Owners() {
-		lane, _ := n.lanes.LoadOrStore(node, store.NewLane())
-		ctx, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
 		var file *os.File
-		err = lane.(store.Lane).Do(ctx, func() (err error) {
+		err = n.do(ctx, node, func() (err error) {
 			file, err = store.Peer(filepath.Join(n.Peers, node)).Open(k.handle, k.Copy, k.PV.Spec.Capacity.Storage().Value())
 			return err
 		})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 
 	corev1 "k8s.io/api/core/v1"
@@ -223,4 +224,29 @@ func TestOwnDataGone(t *testing.T) {
 	c.later(time.Hour)
 	c.unstage("n", v)
 	c.expectCopies("n", v, "copy ready, first old")
+}
+
+// TestOwnFolderHangs has calls end when the folder of the node hangs.
+func TestOwnFolderHangs(t *testing.T) {
+	c := newCluster(t)
+	v := c.create("n")
+	owner := filepath.Join(c.root, "n", "owner")
+	c.must(errors.Join(os.Remove(owner), unix.Mkfifo(owner, 0o600))) // Who reads it waits.
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		err := c.nodes["n"].Stage(ctx, v, c.path("n"))
+		if rooms := c.nodes["n"].Rooms(ctx, ""); len(rooms) > 0 {
+			t.Errorf("it offers %v", rooms)
+		}
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		c.expect(err, codes.Unavailable, "it hangs")
+	case <-time.After(10 * time.Second):
+		t.Error("it goes on")
+	}
+	c.must(os.WriteFile(owner, []byte("n"), 0o600)) // for who waits
 }

@@ -43,7 +43,7 @@ type Node struct {
 
 	// busy are the volumes for which a call goes on, and copies those that are being copied, by handle.
 	busy, copies sync.Map
-	// lanes are those of the folders of other nodes, by their names.
+	// lanes are those of the folders of other nodes, by their names, and that of its own without one.
 	lanes sync.Map
 }
 
@@ -88,13 +88,24 @@ func (n *Node) begin(ctx context.Context, handle string, endsCopy bool) (k *know
 
 func (n *Node) look(ctx context.Context, handle string) (k *known, err error) {
 	k = &known{handle: handle}
-	if err = n.Store.Check(); err == nil {
-		k.copies, err = n.Store.Copies(handle)
-	}
+	err = n.do(ctx, "", func() (err error) {
+		if err = n.Store.Check(); err == nil {
+			k.copies, err = n.Store.Copies(handle)
+		}
+		return err
+	})
 	if err == nil {
 		k.Volume, err = n.API.Volume(ctx, nameOf(handle), handle)
 	}
 	return k, err
+}
+
+// do does something with the folder of a node. One that hangs is waited for a while.
+func (n *Node) do(ctx context.Context, node string, do func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	lane, _ := n.lanes.LoadOrStore(node, store.NewLane())
+	return lane.(store.Lane).Do(ctx, do)
 }
 
 // find returns a copy that the node has.
@@ -123,7 +134,7 @@ func (n *Node) patch(ctx context.Context, k *known, change *rebuild.Change) (err
 
 // Rooms returns what is free in the pools with the names, or in all.
 func (n *Node) Rooms(ctx context.Context, pools string) []int64 {
-	if n.Store.Check() != nil {
+	if n.do(ctx, "", n.Store.Check) != nil {
 		return nil
 	}
 	return slices.Collect(maps.Values(n.Store.Rooms(ctx, pools)))
