@@ -78,12 +78,12 @@ func tests(ws workspace.Workspace) []run.Task {
 			return toolchain.Test(ctx, ws.EndToEnd(), nil, s.Log, s.Out, append([]string{"-v", "-timeout", "10m"}, withoutCluster...)...)
 		}},
 	}, integration.Programs(ws), []run.Task{
-		// Each of them waits for as long as it computes.
-		run.Beside("integration tests",
-			run.Task{Name: "upstream's, gate off and on", Do: func(ctx context.Context, s *run.Step) error {
-				return testUpstream(ctx, ws, upstreamsuites.Quick, s)
-			}},
-			run.Task{Name: "ours", Do: func(ctx context.Context, s *run.Step) error { return integration.Tests(ctx, ws, s) }}),
+		{Name: "upstream's integration tests, gate off and on", Independent: true, Do: func(ctx context.Context, s *run.Step) error {
+			return testUpstream(ctx, ws, upstreamsuites.Quick, s)
+		}},
+		{Name: "our integration tests", Independent: true, Do: func(ctx context.Context, s *run.Step) error {
+			return integration.Tests(ctx, ws, s)
+		}},
 	})
 }
 

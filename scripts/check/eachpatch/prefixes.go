@@ -98,8 +98,8 @@ func eachPrefix(ctx context.Context, repo gitrepo.Repo, c checker, chosen func(i
 				prefix := prefixes[i]
 				// A step checks several projects.
 				log, title := fmt.Sprintf("%s-%d", filepath.Base(c.dir), i+1), fmt.Sprintf("patch %d of the series, %q", i+1, prefix.Subject)
-				err := s.WithLog(log, title, func(s *run.Step) error {
-					before, err := checker.prefix(ctx, prefix, fmt.Sprintf("%d/%d", i+1, len(prefixes)), s)
+				err := s.WithLog(log, title, func(log io.Writer) error {
+					before, err := checker.prefix(ctx, prefix, fmt.Sprintf("%d/%d", i+1, len(prefixes)), log, s)
 					if before {
 						known.Add(1)
 					}
@@ -129,9 +129,9 @@ type checker struct {
 }
 
 // prefix checks p, whose number is n, and reports whether that was done before.
-func (c checker) prefix(ctx context.Context, p series.Prefix, n string, s *run.Step) (before bool, err error) {
-	fmt.Fprintf(s.Log, "# %s %s\n", n, p.Subject)
-	work := gitrepo.Open(c.dir, s.Log)
+func (c checker) prefix(ctx context.Context, p series.Prefix, n string, log io.Writer, s *run.Step) (before bool, err error) {
+	fmt.Fprintf(log, "# %s %s\n", n, p.Subject)
+	work := gitrepo.Open(c.dir, log)
 	if err := work.Git(ctx, "checkout", "--quiet", "--force", "--detach", p.Commit); err != nil {
 		return false, err
 	}
@@ -145,7 +145,7 @@ func (c checker) prefix(ctx context.Context, p series.Prefix, n string, s *run.S
 		return true, nil
 	}
 	s.Sayf("%s %s (%d packages)", n, p.Subject, len(pkgs))
-	if err := c.check(ctx, pkgs, s.Log); err != nil {
+	if err := c.check(ctx, pkgs, log); err != nil {
 		return false, err
 	}
 	return false, c.record.add(append(pkgs, tree)...)

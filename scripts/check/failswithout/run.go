@@ -5,6 +5,7 @@ package failswithout
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
 	"strconv"
@@ -87,9 +88,9 @@ var waiting = strconv.Itoa(3 * runtime.NumCPU())
 
 // run runs the tests of a folder on a target, with a log of its own beside that of the step.
 func (w *Runner) run(ctx context.Context, folder, target string, s *run.Step) (result toolchain.TestResult, err error) {
-	err = s.WithLog(target, target, func(s *run.Step) (err error) {
+	err = s.WithLog(target, target, func(log io.Writer) (err error) {
 		env := append(slices.Clone(w.env), "CAPACITYV2_TARGET="+target)
-		result, err = toolchain.TestOne(ctx, w.dir, env, s.Log, "-count=1", "-parallel", waiting, "-timeout", "90m", "./"+folder)
+		result, err = toolchain.TestOne(ctx, w.dir, env, log, "-count=1", "-parallel", waiting, "-timeout", "90m", "./"+folder)
 		if err == nil && result.BuildFailed {
 			err = fmt.Errorf("./%s does not compile", folder)
 		}

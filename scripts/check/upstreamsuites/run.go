@@ -65,7 +65,7 @@ func (r Runner) run(ctx context.Context, suite Suite, gateOn bool, s *run.Step) 
 		gate = "on"
 	}
 	title := suite.Folder + ", gate " + gate
-	err = s.WithLog(strings.ReplaceAll(suite.Folder, "/", "-")+"-"+gate, title, func(s *run.Step) error {
+	err = s.WithLog(strings.ReplaceAll(suite.Folder, "/", "-")+"-"+gate, title, func(log io.Writer) error {
 		tmp, err := os.MkdirTemp("", "suite")
 		if err != nil {
 			return err
@@ -76,14 +76,14 @@ func (r Runner) run(ctx context.Context, suite Suite, gateOn bool, s *run.Step) 
 		}
 		args := []string{"-count=1", "-timeout", "90m"}
 		if gateOn {
-			overlay, err := switchOn(ctx, tmp, r.Tree, suite, s.Log)
+			overlay, err := switchOn(ctx, tmp, r.Tree, suite, log)
 			if err != nil {
 				return err
 			}
 			args = append(args, "-overlay", overlay)
 		}
 		env := append([]string{"TEST_SRCDIR=" + tmp, "TEST_WORKSPACE=" + sources}, r.Env...)
-		if result, err = toolchain.TestOne(ctx, r.Tree, env, s.Log, slices.Concat(args, []string{suite.Package()}, suite.Args)...); err != nil {
+		if result, err = toolchain.TestOne(ctx, r.Tree, env, log, slices.Concat(args, []string{suite.Package()}, suite.Args)...); err != nil {
 			return err
 		}
 		return checkResult(result, gateOn)

@@ -56,29 +56,6 @@ func (r *Reporter) Run(ctx context.Context, tasks ...Task) error {
 	return errors.Join(failed...)
 }
 
-// Beside is one step that does some side by side, each with a log of its own. One that fails ends neither the others nor
-// the next steps.
-func Beside(name string, tasks ...Task) Task {
-	return Task{Name: name, Independent: true, Do: func(ctx context.Context, s *Step) error {
-		errs := make([]error, len(tasks))
-		var all sync.WaitGroup
-		for i, t := range tasks {
-			all.Go(func() {
-				errs[i] = s.WithLog(fileName(t.Name), t.Name, func(s *Step) error {
-					begin := time.Now()
-					if err := t.Do(ctx, s); err != nil {
-						return err
-					}
-					s.Sayf("%s: done in %s", t.Name, time.Since(begin).Round(100*time.Millisecond))
-					return nil
-				})
-			})
-		}
-		all.Wait()
-		return errors.Join(errs...)
-	}}
-}
-
 // Step is one running step.
 type Step struct {
 	// Log takes the output of the programs that the step runs.
@@ -102,31 +79,25 @@ func (s *Step) AtEnd(format string, args ...any) { s.r.atEnd += fmt.Sprintf(form
 
 // WithLog does something with a log beside that of the step, for work that runs side by side with
 // other work of the same step. An error says what it is of, and names the log.
-func (s *Step) WithLog(name, of string, do func(*Step) error) error {
-	path := strings.TrimSuffix(s.LogPath, ".log") + "-" + name + ".log"
-	log, err := os.Create(path)
+func (s *Step) WithLog(name, of string, do func(log io.Writer) error) error {
+	log, err := os.Create(strings.TrimSuffix(s.LogPath, ".log") + "-" + name + ".log")
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	fmt.Fprintf(s.Log, "# %s: see %s\n", of, path)
-	if err := do(&Step{Log: log, LogPath: path, Out: s.Out, r: s.r}); err != nil {
-		return fmt.Errorf("%s: %w (log: %s)", of, err, path)
+	fmt.Fprintf(s.Log, "# %s: see %s\n", of, log.Name())
+	if err := do(log); err != nil {
+		return fmt.Errorf("%s: %w (log: %s)", of, err, log.Name())
 	}
 	return nil
 }
 
 var unsafeInName = regexp.MustCompile(`[^a-z0-9.+]+`)
 
-// fileName is a task's name as a part of that of a file.
-func fileName(task string) string {
-	return strings.Trim(unsafeInName.ReplaceAllString(strings.ToLower(task), "-"), "-")
-}
-
 // run runs t as step n of total. Its error is returned with the path of the step's
 // log, unless it is a refusal (see [Refusal]), which needs no log.
 func (r *Reporter) run(ctx context.Context, t Task, n, total int) error {
-	file := fmt.Sprintf("%02d-%s.log", n, fileName(t.Name))
+	file := fmt.Sprintf("%02d-%s.log", n, strings.Trim(unsafeInName.ReplaceAllString(strings.ToLower(t.Name), "-"), "-"))
 	if err := os.MkdirAll(r.logDir, 0o755); err != nil {
 		return err
 	}

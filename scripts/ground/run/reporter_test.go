@@ -41,41 +41,6 @@ func TestStepNamesItsLogOnFailure(t *testing.T) {
 	}
 }
 
-// TestBeside has two tasks wait for each other, and the third one fail.
-func TestBeside(t *testing.T) {
-	var out strings.Builder
-	dir := t.TempDir()
-	a, b := make(chan struct{}), make(chan struct{})
-	meet := func(mine, other chan struct{}) func(context.Context, *Step) error {
-		return func(_ context.Context, s *Step) error {
-			fmt.Fprintln(s.Log, "detail")
-			close(mine)
-			select {
-			case <-other:
-				return nil
-			case <-time.After(10 * time.Second):
-				return errors.New("the other one does not run")
-			}
-		}
-	}
-	cause := errors.New("broken")
-	err := NewReporter(&out, "verb", dir).Run(t.Context(), Beside("both",
-		Task{Name: "one, first", Do: meet(a, b)}, Task{Name: "Two", Do: meet(b, a)},
-		Task{Name: "three", Do: func(context.Context, *Step) error { return cause }}))
-	log := filepath.Join(dir, "verb", "01-both-three.log")
-	if !errors.Is(err, cause) || !strings.Contains(err.Error(), log) || strings.Contains(err.Error(), "does not run") {
-		t.Errorf("got %v, want the cause and %s", err, log)
-	}
-	if b, err := os.ReadFile(filepath.Join(dir, "verb", "01-both-one-first.log")); err != nil || !strings.HasPrefix(string(b), "detail\n") {
-		t.Errorf("log: %q, %v", b, err)
-	}
-	for _, want := range []string{"      one, first: done in ", "      Two: done in "} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("output lacks %q:\n%s", want, out.String())
-		}
-	}
-}
-
 func TestRefusalSaysWhatHelps(t *testing.T) {
 	for run, want := range map[string]string{
 		"make down, then make up": "found\n  expected: that\n  run: make down, then make up",
