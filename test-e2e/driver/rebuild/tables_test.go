@@ -80,7 +80,9 @@ func clusterOf(text string) Cluster {
 		case "noclaim":
 			c.IsClaimGone = true
 		case "bound":
-			c.Pods[value] = c.Pods[value]
+			if !c.Pods[value] {
+				c.Pods[value] = false
+			}
 		case "running":
 			c.Pods[value] = true
 		case "cordoned":

@@ -61,8 +61,8 @@ func check(request any) error {
 	return nil
 }
 
-// Serve serves on a socket until the context ends, and runs something else. A socket that another process has left is replaced,
-// unless it still runs: two would not know of each other's calls.
+// Serve serves on a socket until the context ends, and meanwhile runs something else, if that is not nil. A socket that
+// another process has left is replaced, unless it still runs: two would not know of each other's calls.
 func Serve(ctx context.Context, server *grpc.Server, socket string, run func(context.Context) error) error {
 	lock, err := os.Create(socket + ".lock")
 	if err != nil {
@@ -81,7 +81,9 @@ func Serve(ctx context.Context, server *grpc.Server, socket string, run func(con
 	group, ctx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(ctx, server.GracefulStop)()
 	group.Go(func() error { return server.Serve(listener) })
-	group.Go(func() error { return run(ctx) })
+	if run != nil {
+		group.Go(func() error { return run(ctx) })
+	}
 	return group.Wait()
 }
 

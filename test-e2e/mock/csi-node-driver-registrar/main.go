@@ -65,7 +65,7 @@ func run(ctx context.Context, o options) error {
 	failed := make(chan string, 1)
 	registrar := grpc.NewServer()
 	registerapi.RegisterRegistrationServer(registrar, &registration{driver: name, endpoint: o.kubelet, failed: failed})
-	group.Go(func() error { return server.Serve(ctx, registrar, socket) })
+	group.Go(func() error { return server.Serve(ctx, registrar, socket, nil) })
 	if o.http != "" {
 		health := &http.Server{Addr: o.http, Handler: healthz(socket), ReadHeaderTimeout: 10 * time.Second}
 		defer context.AfterFunc(ctx, func() { _ = health.Close() })()
