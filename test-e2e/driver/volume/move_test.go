@@ -306,14 +306,21 @@ func TestHalfCopyLeft(t *testing.T) {
 	c.expectLeft("m", 8)
 }
 
+// half has a node begin a copy, of which nothing is written.
+func (c *cluster) half(node, handle string) store.Copy {
+	c.Helper()
+	k, err := c.nodes[node].look(c.Context(), handle)
+	c.must(err)
+	half, err := c.nodes[node].reserve(c.Context(), k)
+	c.must(err)
+	return half
+}
+
 // TestCopyFails has a copy fail. The next call goes on with it, and one that comes with the claim elsewhere leaves nothing.
 func TestCopyFails(t *testing.T) {
 	c, v := drained(t)
 	m := c.nodes["m"]
-	k, err := m.look(t.Context(), v)
-	c.must(err)
-	half, err := m.reserve(t.Context(), k)
-	c.must(err)
+	half := c.half("m", v)
 	data := c.nodes["n"].Store.Path(c.nodes["n"].all()[0])
 	content, err := os.ReadFile(data)
 	c.must(err)
@@ -336,10 +343,7 @@ func TestCopyFails(t *testing.T) {
 func TestHalfCopyGone(t *testing.T) {
 	c, v := drained(t)
 	m := c.nodes["m"]
-	k, err := m.look(t.Context(), v)
-	c.must(err)
-	half, err := m.reserve(t.Context(), k)
-	c.must(err)
+	half := c.half("m", v)
 	c.must(os.Remove(m.Store.Path(half)))
 	c.read("m", v, "first")
 	c.sweep(v)
