@@ -25,8 +25,8 @@ import (
 
 // stressPods is for each policy, and fuzzTime for each fuzz test.
 const (
-	stressPods = "2000"
-	fuzzTime   = "10m"
+	stressPods = "1000"
+	fuzzTime   = "3m"
 )
 
 // longTests are what takes too long for every change, after [tests]: what has to be compiled in another way for it, and
