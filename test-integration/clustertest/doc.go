@@ -16,7 +16,7 @@
 //   - gate-off: the patched kube-apiserver, with CSIStorageCapacityV2 always off
 //   - stock: the stock kube-apiserver in place of the patched one
 //
-// The scheduler has the feature gate off then, too. README.md of the module lists which test fails where.
+// The scheduler has the feature gate off then, too. fails-without.yaml lists which test fails where.
 //
 // Environment:
 //

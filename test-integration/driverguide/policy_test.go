@@ -108,7 +108,7 @@ func unfinalized(pv *corev1.PersistentVolume) {
 	pv.Finalizers = slices.DeleteFunc(slices.Clone(pv.Finalizers), func(f string) bool { return f == provisionerMarker })
 }
 
-// TestPolicy has what a node and the controller may do, and each line of what a node that was taken over may not do: with the
+// TestPolicy has what a node and the controller may do, and all that a compromised node may not do: with the
 // manifests of the reference driver, on a real API server.
 func TestPolicy(t *testing.T) {
 	c := startPolicy(t)
