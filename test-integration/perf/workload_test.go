@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-helpers/storage/volume"
 	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding"
 	schedulerperf "k8s.io/kubernetes/test/integration/scheduler_perf"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 
@@ -29,6 +33,10 @@ const (
 	// names.
 	configFile = "performance-config.yaml"
 	namespace  = "volumes-0"
+
+	// tenantNamespace and tenantClass are those of pods that wait.
+	tenantNamespace = "volumes-1"
+	tenantClass     = "tenant"
 
 	// parallelCreates is the number of requests that set up a workload at once.
 	parallelCreates = 30
@@ -87,6 +95,9 @@ func startDriver(tCtx ktesting.TContext, sched *scheduler.Scheduler, w *schedule
 		}
 		params[name] = value
 	}
+	if err := startTenant(tCtx, w, nodes.Items[0]); err != nil {
+		return err
+	}
 	config := modeldriver.Config{Name: "perf.example.com", Untracked: params["published"] == 0, Unchecked: params["checked"] == 0, Bind: true}
 	for i := range params["classes"] {
 		config.Classes = append(config.Classes, className(i))
@@ -129,7 +140,47 @@ func startDriver(tCtx ktesting.TContext, sched *scheduler.Scheduler, w *schedule
 		}
 		took, inUse = time.Since(begin), heap()
 	}
-	return createClaims(tCtx, params["measurePods"], config.Classes)
+	return createClaims(tCtx, namespace, params["measurePods"], "1Gi", config.Classes...)
+}
+
+// startTenant creates the claims of the pods of another tenant, if the workload has any, and one that was sent to a node. The driver
+// of that node creates no volume.
+func startTenant(tCtx ktesting.TContext, w *schedulerperf.Workload, node corev1.Node) error {
+	pods, err := w.GetParam("waitingPods")
+	if err != nil {
+		return nil // It is a parameter of one workload only.
+	}
+	room, err := w.GetParam("room")
+	if err != nil {
+		return err
+	}
+	driverCtx := tCtx.WithCancel()
+	driver, err := modeldriver.Start(driverCtx, tCtx.Client(), modeldriver.Config{
+		Name:    "tenant.example.com",
+		Classes: []string{tenantClass},
+		Segments: []modeldriver.Segment{{
+			Labels: map[string]string{corev1.LabelHostname: node.Labels[corev1.LabelHostname]},
+			Pools:  modeldriver.GiB(int64(room)),
+		}},
+		BeforeCreate: func(ctx context.Context, _ string) error {
+			<-ctx.Done()
+			return ctx.Err()
+		},
+	})
+	if err != nil {
+		return err
+	}
+	tCtx.Cleanup(func() {
+		expectWaiting(tCtx, pods, room > 0)
+		driverCtx.Cancel("workload is done")
+		driver.Wait()
+	})
+	sent := newClaim(pods, "60Gi", tenantClass)
+	sent.Annotations = map[string]string{volume.AnnSelectedNode: node.Name}
+	if _, err := tCtx.Client().CoreV1().PersistentVolumeClaims(tenantNamespace).Create(tCtx, sent, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	return createClaims(tCtx, tenantNamespace, pods, "60Gi", tenantClass)
 }
 
 // waitForObjects waits until the scheduler knows so many CSIStorageCapacity objects.
@@ -146,24 +197,47 @@ func waitForObjects(ctx context.Context, sched *scheduler.Scheduler, want int) e
 	return nil
 }
 
+// expectWaiting checks why the pods of the tenant wait.
+func expectWaiting(tCtx ktesting.TContext, want int, isReserved bool) {
+	reason := volumebinding.ErrReasonNotEnoughSpace
+	if isReserved {
+		reason = volumebinding.ErrReasonCapacityReserved
+	}
+	pods, err := tCtx.Client().CoreV1().Pods(tenantNamespace).List(context.WithoutCancel(tCtx), metav1.ListOptions{})
+	if err != nil {
+		tCtx.Errorf("list the pods that wait: %v", err)
+		return
+	}
+	got := 0
+	for _, pod := range pods.Items {
+		if slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return strings.Contains(c.Message, ": 1 "+reason) }) {
+			got++
+		}
+	}
+	if got != want {
+		tCtx.Errorf("%d pods wait because 1 %s, want %d of %d", got, reason, want, len(pods.Items))
+	}
+}
+
 func className(i int) string { return fmt.Sprintf("local-%d", i) }
 
-func createClaims(tCtx ktesting.TContext, n int, classes []string) error {
+// createClaims creates those of pods, which take turns with the classes.
+func createClaims(tCtx ktesting.TContext, namespace string, n int, size string, classes ...string) error {
 	errs := make([]error, n)
 	workqueue.ParallelizeUntil(tCtx, parallelCreates, n, func(i int) {
-		_, errs[i] = tCtx.Client().CoreV1().PersistentVolumeClaims(namespace).Create(tCtx, newClaim(i, classes[i%len(classes)]), metav1.CreateOptions{})
+		_, errs[i] = tCtx.Client().CoreV1().PersistentVolumeClaims(namespace).Create(tCtx, newClaim(i, size, classes[i%len(classes)]), metav1.CreateOptions{})
 	})
 	return errors.Join(errs...)
 }
 
 // newClaim returns the claim of a pod.
-func newClaim(i int, class string) *corev1.PersistentVolumeClaim {
+func newClaim(i int, size, class string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("claim-%d", i)},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			StorageClassName: new(class),
 			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
 		},
 	}
 }
