@@ -152,7 +152,8 @@ func BorrowServer(tCtx ktesting.TContext, options Options) *Server {
 // Connect is for a control plane whose scheduler and controllers are started elsewhere.
 func Connect(tCtx ktesting.TContext, server *Server) *Cluster {
 	tCtx.Helper()
-	c := &Cluster{TContext: clientktesting.WithRESTConfig(tCtx, server.Config), Namespace: podNamespace, server: server}
+	c := &Cluster{TContext: clientktesting.WithRESTConfig(tCtx, server.Config), Namespace: podNamespace, server: server, running: &sync.WaitGroup{}}
+	c.clients = c.TContext
 	_, err := c.Client().CoreV1().Namespaces().Create(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		c.ExpectNoError(err, "create namespace")

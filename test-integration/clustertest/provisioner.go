@@ -27,12 +27,12 @@ func (c *Cluster) Install(config modeldriver.Config) *modeldriver.Driver {
 
 // CreateNodeOf creates a node in a segment of a driver, as a kubelet does with it. More labels may
 // be nil.
-func (c *Cluster) CreateNodeOf(driver *modeldriver.Driver, name string, segment modeldriver.Segment, labels map[string]string) {
+func (c *Cluster) CreateNodeOf(driver, name string, segment modeldriver.Segment, labels map[string]string) {
 	c.Helper()
 	all := maps.Clone(segment.Labels)
 	maps.Copy(all, labels)
 	c.CreateNode(name, all)
-	c.CreateCSINode(driver.Name, name, slices.Sorted(maps.Keys(segment.Labels))...)
+	c.CreateCSINode(driver, name, slices.Sorted(maps.Keys(segment.Labels))...)
 }
 
 // CreateCSINode says that a driver is on a node, and which labels of the node are those of its segment.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -133,41 +131,25 @@ func (p *player) startDriver(name string, of ...load) {
 	if p.shape.pools != nil {
 		pools = modeldriver.GiB(p.shape.pools...)
 	}
-	more := map[string]map[string]string{}
+	var nodes []string
 	for _, l := range of {
 		for i := range nodesEach {
-			segment := modeldriver.Segment{Labels: map[string]string{nodeLabel: p.node(l, i)}, Pools: pools}
+			node := p.node(l, i)
+			segment := modeldriver.Segment{Labels: map[string]string{nodeLabel: node}, Pools: pools}
 			if p.shape.zone {
 				segment.Labels[zoneLabel] = "a"
 			}
-			config.Segments = append(config.Segments, segment)
-			more[p.node(l, i)] = map[string]string{loadLabel: l.label(p.Cluster)}
-		}
-	}
-	for i := range config.Segments {
-		s := &config.Segments[i]
-		node := s.Labels[nodeLabel]
-		all := maps.Clone(s.Labels)
-		maps.Copy(all, more[node])
-		p.CreateNode(node, all)
-		p.CreateCSINode(config.Name, node, slices.Sorted(maps.Keys(s.Labels))...)
-	}
-	if p.shape.immediate {
-		for _, class := range config.Classes {
-			_, err := p.Client().StorageV1().StorageClasses().Create(p, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: config.Name}, metav1.CreateOptions{})
-			p.ExpectNoError(err, "create the class")
+			p.CreateNodeOf(config.Name, node, segment, map[string]string{loadLabel: l.label(p.Cluster)})
+			config.Segments, nodes = append(config.Segments, segment), append(nodes, node)
 		}
 	}
 	var d *modeldriver.Driver
 	if p.shape.model {
-		var err error
-		d, err = modeldriver.Start(p, p.Client(), config)
-		p.ExpectNoError(err, "start the driver")
+		d = p.StartDriver(config)
 	} else {
 		d = p.Install(config)
-		nodes := []string{""} // all
-		if p.shape.immediate {
-			nodes = slices.Collect(maps.Keys(more))
+		if !config.Immediate {
+			nodes = []string{""} // one for all
 		}
 		for _, node := range nodes {
 			p.side.startProvisioner(p.Cluster, d, node, p.shape.flags...)

@@ -125,12 +125,12 @@ func (d *Driver) Install(ctx context.Context, client kubernetes.Interface) error
 	if _, err := client.StorageV1().CSIDrivers().Create(ctx, driver, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create CSIDriver: %w", err)
 	}
+	mode := storagev1.VolumeBindingWaitForFirstConsumer
+	if d.Immediate {
+		mode = storagev1.VolumeBindingImmediate
+	}
 	for _, name := range d.Classes {
-		class := &storagev1.StorageClass{
-			ObjectMeta:        metav1.ObjectMeta{Name: name},
-			Provisioner:       d.Name,
-			VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
-		}
+		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: d.Name, VolumeBindingMode: &mode}
 		if _, err := client.StorageV1().StorageClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create StorageClass: %w", err)
 		}

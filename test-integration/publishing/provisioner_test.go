@@ -40,7 +40,7 @@ func createDriver(c *clustertest.Cluster, nodes int, bytes int64, classes ...str
 	}
 	d := c.Install(config)
 	for _, segment := range d.Segments {
-		c.CreateNodeOf(d, segment.Name(), segment, nil)
+		c.CreateNodeOf(d.Name, segment.Name(), segment, nil)
 	}
 	return d
 }

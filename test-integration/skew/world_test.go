@@ -76,7 +76,7 @@ func newWorld(tCtx ktesting.TContext, writer, reader *clustertest.Server) *world
 		if node := segment.Name(); node == homeNode || node == fullNode {
 			labels[rebuildLabel] = "true"
 		}
-		w.drivers.CreateNodeOf(driver, segment.Name(), segment, labels)
+		w.drivers.CreateNodeOf(driver.Name, segment.Name(), segment, labels)
 	}
 	w.createDriver()
 	return w
