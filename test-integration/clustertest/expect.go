@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-base/metrics/legacyregistry"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 )
 
 // Reasons of the scheduler for a node.
@@ -48,9 +49,6 @@ const RebuildClass = "node(s) could not be checked for free storage because the 
 func VolumeAtHome(nodes string) string {
 	return "node(s) didn't have the data of a volume, which is on " + nodes + ": its driver has to set the node affinity of the PersistentVolume again"
 }
-
-// selectedNode is where the scheduler tells a provisioner its decision.
-const selectedNode = "volume.kubernetes.io/selected-node"
 
 // Patience is for a machine that is busy. After the timeout of reservations (90 s), a pod that nothing has woken would have its node, too.
 const Patience = time.Minute
@@ -208,7 +206,7 @@ func (c *Cluster) asksForNothing(ctx context.Context, pod string) error {
 		if err != nil {
 			return err
 		}
-		if node := claim.Annotations[selectedNode]; node != "" && claim.Spec.VolumeName == "" {
+		if node := claim.Annotations[storagehelpers.AnnSelectedNode]; node != "" && claim.Spec.VolumeName == "" {
 			return fmt.Errorf("node %s is selected for claim %s", node, name)
 		}
 	}

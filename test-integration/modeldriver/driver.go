@@ -277,7 +277,7 @@ func (d *Driver) isOurs(claim *corev1.PersistentVolumeClaim) bool {
 }
 
 func (d *Driver) enqueue(obj any) {
-	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && d.isOurs(claim) && claim.Annotations[selectedNode] != "" {
+	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && d.isOurs(claim) && claim.Annotations[storagehelpers.AnnSelectedNode] != "" {
 		d.unprovisioned.Add(cache.MetaObjectToName(claim))
 	}
 }

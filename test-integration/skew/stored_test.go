@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/capacity"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"capacityv2.internal/test-integration/clustertest"
 	"capacityv2.internal/test-integration/modeldriver"
@@ -81,7 +82,7 @@ func (s *stored) createReleased(w *world) {
 	const name = "released"
 	client, size := w.users.Client().CoreV1(), corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	claim, err := client.PersistentVolumeClaims(w.users.Namespace).Create(w.users, &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"volume.kubernetes.io/selected-node": homeNode}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{storagehelpers.AnnSelectedNode: homeNode}},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			StorageClassName: new(keptClass), VolumeName: name, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources: corev1.VolumeResourceRequirements{Requests: size},

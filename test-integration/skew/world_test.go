@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/clustertest"
@@ -219,7 +220,7 @@ func (w *world) nodeOf(ctx context.Context, pod string) (string, error) {
 // selectedNode returns where a claim was sent last.
 func (w *world) selectedNode(claim string) string {
 	w.users.Helper()
-	return w.users.Claim(claim).Annotations["volume.kubernetes.io/selected-node"]
+	return w.users.Claim(claim).Annotations[storagehelpers.AnnSelectedNode]
 }
 
 // eventsOf returns the number of events of a pod with a reason.

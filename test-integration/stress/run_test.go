@@ -11,13 +11,11 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"capacityv2.internal/test-integration/clustertest"
 	"capacityv2.internal/test-integration/modeldriver"
 )
-
-// selectedNode is where the scheduler tells the provisioner its decision.
-const selectedNode = "volume.kubernetes.io/selected-node"
 
 // run is a control plane under stress.
 type run struct {
@@ -263,7 +261,7 @@ func (r *run) inFlight() (pinned, busy map[string]bool) {
 	pinned, busy = map[string]bool{}, map[string]bool{}
 	for i := range list.Items {
 		claim := &list.Items[i]
-		node := claim.Annotations[selectedNode]
+		node := claim.Annotations[storagehelpers.AnnSelectedNode]
 		if claim.Spec.VolumeName != "" || node != "" {
 			pinned[claim.Name[:strings.LastIndex(claim.Name, "-")]] = true
 		}
