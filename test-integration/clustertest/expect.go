@@ -63,8 +63,8 @@ func (c *Cluster) Eventually(check func(ctx context.Context) error) {
 		if err == nil {
 			return
 		}
-		if time.Since(begin) > Patience {
-			c.Fatalf("after %v: %v", Patience, err)
+		if time.Since(begin) > c.Patience {
+			c.Fatalf("after %v: %v", c.Patience, err)
 		}
 		select {
 		case <-time.After(pause):

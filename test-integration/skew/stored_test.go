@@ -51,10 +51,10 @@ func (s *stored) use(w *world, number int, want step) string {
 		pod := keeper
 		pod.NodeSelector = onNode(w, keptNode)
 		w.users.CreatePod(pod)
-		w.eventually(func(ctx context.Context) error { return w.isOn(ctx, keeper.Name, keptNode) })
+		w.users.ExpectNode(keeper.Name, keptNode)
 	}
 	// What the last provisioner has written is not what this one has to.
-	w.eventually(func(ctx context.Context) error {
+	w.users.Eventually(func(ctx context.Context) error {
 		got, err := w.published(ctx, keptClass)
 		if err == nil && got != want.published {
 			err = fmt.Errorf("the objects of class %s show %q, want %q", keptClass, got, want.published)
@@ -63,7 +63,7 @@ func (s *stored) use(w *world, number int, want step) string {
 	})
 	more := clustertest.Pod{Name: fmt.Sprintf("more-%d", number), Class: keptClass, Sizes: []string{"1Gi"}, NodeSelector: onNode(w, keptNode)}
 	w.users.CreatePod(more)
-	w.eventually(func(ctx context.Context) error { return w.isOn(ctx, more.Name, keptNode) })
+	w.users.ExpectNode(more.Name, keptNode)
 
 	var bytes int64
 	for _, free := range w.driver.Free(keptNode) {
@@ -99,7 +99,7 @@ func (s *stored) createReleased(w *world) {
 		},
 	}, metav1.CreateOptions{})
 	w.users.ExpectNoError(err, "create volume")
-	w.eventually(func(context.Context) error {
+	w.users.Eventually(func(context.Context) error {
 		if phase := w.users.Claim(name).Status.Phase; phase != corev1.ClaimBound {
 			return fmt.Errorf("claim %s is %s", name, phase)
 		}
@@ -122,7 +122,7 @@ func (s *stored) expectVolumes(w *world) {
 			w.users.Errorf("%s: %s, want as before: %s", name, now[name], before)
 		}
 		if pod, isPod := strings.CutSuffix(name, "-0"); isPod {
-			w.users.ExpectNoError(w.isOn(w.users, pod, keptNode))
+			w.users.ExpectNode(pod, keptNode)
 		}
 	}
 	for name := range s.volumes {
