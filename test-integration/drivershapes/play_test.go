@@ -14,12 +14,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	st "k8s.io/kubernetes/pkg/scheduler/testing"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/clustertest"
@@ -95,7 +95,8 @@ func newPlayer(tCtx ktesting.TContext, s *side, shape *shape, name string) *play
 		}
 		for i := range nodesEach {
 			if shape.static != "" {
-				p.createVolume(p.node(l, i), d)
+				node := p.node(l, i)
+				p.CreateVolume(node, d.Classes[0], d.Name, shape.static, func(pv *st.PersistentVolumeWrapper) { pv.NodeAffinityIn(nodeLabel, []string{node}) })
 			}
 		}
 	}
@@ -207,24 +208,6 @@ func (p *player) deleteObjects(l load) {
 		}
 		return nil
 	})
-}
-
-// createVolume creates a volume that exists on a node before there are claims.
-func (p *player) createVolume(node string, d *modeldriver.Driver) {
-	p.Helper()
-	_, err := p.Client().CoreV1().PersistentVolumes().Create(p, &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: node},
-		Spec: corev1.PersistentVolumeSpec{
-			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(p.shape.static)},
-			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-			StorageClassName:              d.Classes[0],
-			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: d.Name, VolumeHandle: node}},
-			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: nodeLabel, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}}}},
-		},
-	}, metav1.CreateOptions{})
-	p.ExpectNoError(err, "create volume")
 }
 
 // play plays all loads, each until isOver says that nothing more is to be expected.
