@@ -45,6 +45,9 @@ func (c *Cluster) CreateCSINode(driver, node string, labels ...string) {
 	c.ExpectNoError(err, "create CSINode")
 }
 
+// ProvisionerPod is what a provisioner takes for its pod. Nobody creates it, and objects have no owner, unless a test says so.
+const ProvisionerPod = "provisioner"
+
 // StartProvisioner serves a driver, for all nodes or, if it is not empty, for the node of a segment,
 // and starts external-provisioner beside it. Both end with the test. The flags win over its own.
 func (c *Cluster) StartProvisioner(driver *modeldriver.Driver, node, program string, flags ...string) *Process {
@@ -63,5 +66,5 @@ func (c *Cluster) StartProvisioner(driver *modeldriver.Driver, node, program str
 	if node != "" {
 		own = append(own, "--node-deployment")
 	}
-	return StartProcess(c.TContext.TContext, program, []string{"NAMESPACE=" + modeldriver.Namespace, "NODE_NAME=" + node}, append(own, flags...)...)
+	return StartProcess(c.TContext.TContext, program, []string{"NAMESPACE=" + modeldriver.Namespace, "POD_NAME=" + ProvisionerPod, "NODE_NAME=" + node}, append(own, flags...)...)
 }
