@@ -172,17 +172,6 @@ func (d *Driver) Volumes() []int {
 	return counts
 }
 
-// Created returns when each volume was created, by its handle.
-func (d *Driver) Created() map[string]time.Time {
-	created := map[string]time.Time{}
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	for handle, places := range d.places {
-		created[handle] = places[0].created
-	}
-	return created
-}
-
 // segment returns the first segment of a name, or -1.
 func (d *Driver) segment(name string) int {
 	return slices.IndexFunc(d.Segments, func(segment Segment) bool { return segment.Name() == name })
