@@ -42,6 +42,8 @@ type Cluster struct {
 	clientktesting.TContext
 	// Namespace is where its pods and claims are.
 	Namespace string
+	// Patience is how long it waits for something.
+	Patience time.Duration
 
 	options Options
 	server  *Server
@@ -103,6 +105,7 @@ func StartWith(tCtx ktesting.TContext, options Options) *Cluster {
 	c := &Cluster{
 		TContext:  clientktesting.WithRESTConfig(tCtx, server.Config),
 		Namespace: podNamespace,
+		Patience:  Patience,
 		options:   options,
 		server:    server,
 		running:   &sync.WaitGroup{},
@@ -152,7 +155,8 @@ func BorrowServer(tCtx ktesting.TContext, options Options) *Server {
 // Connect is for a control plane whose scheduler and controllers are started elsewhere.
 func Connect(tCtx ktesting.TContext, server *Server) *Cluster {
 	tCtx.Helper()
-	c := &Cluster{TContext: clientktesting.WithRESTConfig(tCtx, server.Config), Namespace: podNamespace, server: server}
+	c := &Cluster{TContext: clientktesting.WithRESTConfig(tCtx, server.Config), Namespace: podNamespace, Patience: Patience, server: server, running: &sync.WaitGroup{}}
+	c.clients = c.TContext
 	_, err := c.Client().CoreV1().Namespaces().Create(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		c.ExpectNoError(err, "create namespace")

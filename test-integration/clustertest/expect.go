@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-base/metrics/legacyregistry"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 )
 
 // Reasons of the scheduler for a node.
@@ -49,9 +50,6 @@ func VolumeAtHome(nodes string) string {
 	return "node(s) didn't have the data of a volume, which is on " + nodes + ": its driver has to set the node affinity of the PersistentVolume again"
 }
 
-// selectedNode is where the scheduler tells a provisioner its decision.
-const selectedNode = "volume.kubernetes.io/selected-node"
-
 // Patience is for a machine that is busy. After the timeout of reservations (90 s), a pod that nothing has woken would have its node, too.
 const Patience = time.Minute
 
@@ -65,8 +63,8 @@ func (c *Cluster) Eventually(check func(ctx context.Context) error) {
 		if err == nil {
 			return
 		}
-		if time.Since(begin) > Patience {
-			c.Fatalf("after %v: %v", Patience, err)
+		if time.Since(begin) > c.Patience {
+			c.Fatalf("after %v: %v", c.Patience, err)
 		}
 		select {
 		case <-time.After(pause):
@@ -208,7 +206,7 @@ func (c *Cluster) asksForNothing(ctx context.Context, pod string) error {
 		if err != nil {
 			return err
 		}
-		if node := claim.Annotations[selectedNode]; node != "" && claim.Spec.VolumeName == "" {
+		if node := claim.Annotations[storagehelpers.AnnSelectedNode]; node != "" && claim.Spec.VolumeName == "" {
 			return fmt.Errorf("node %s is selected for claim %s", node, name)
 		}
 	}

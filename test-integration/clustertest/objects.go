@@ -85,6 +85,18 @@ func (c *Cluster) DeleteClaim(name string) {
 	c.ExpectNoError(err, "delete claim")
 }
 
+// CreateVolume creates a volume of a driver that nobody has provisioned. Its handle is its name. with sets anything else.
+func (c *Cluster) CreateVolume(name, class, driver, size string, with func(*st.PersistentVolumeWrapper)) {
+	c.Helper()
+	volume := st.MakePersistentVolume().Name(name).StorageClassName(class).
+		AccessModes([]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}).
+		Capacity(corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}).
+		PersistentVolumeSource(corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}})
+	with(volume)
+	_, err := c.Client().CoreV1().PersistentVolumes().Create(c, volume.Obj(), metav1.CreateOptions{})
+	c.ExpectNoError(err, "create volume")
+}
+
 func claimSpec(class, size string) corev1.PersistentVolumeClaimSpec {
 	return corev1.PersistentVolumeClaimSpec{
 		StorageClassName: &class,

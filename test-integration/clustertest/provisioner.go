@@ -27,12 +27,12 @@ func (c *Cluster) Install(config modeldriver.Config) *modeldriver.Driver {
 
 // CreateNodeOf creates a node in a segment of a driver, as a kubelet does with it. More labels may
 // be nil.
-func (c *Cluster) CreateNodeOf(driver *modeldriver.Driver, name string, segment modeldriver.Segment, labels map[string]string) {
+func (c *Cluster) CreateNodeOf(driver, name string, segment modeldriver.Segment, labels map[string]string) {
 	c.Helper()
 	all := maps.Clone(segment.Labels)
 	maps.Copy(all, labels)
 	c.CreateNode(name, all)
-	c.CreateCSINode(driver.Name, name, slices.Sorted(maps.Keys(segment.Labels))...)
+	c.CreateCSINode(driver, name, slices.Sorted(maps.Keys(segment.Labels))...)
 }
 
 // CreateCSINode says that a driver is on a node, and which labels of the node are those of its segment.
@@ -44,6 +44,9 @@ func (c *Cluster) CreateCSINode(driver, node string, labels ...string) {
 	}, metav1.CreateOptions{})
 	c.ExpectNoError(err, "create CSINode")
 }
+
+// ProvisionerPod is what a provisioner takes for its pod. Nobody creates it, and objects have no owner, unless a test says so.
+const ProvisionerPod = "provisioner"
 
 // StartProvisioner serves a driver, for all nodes or, if it is not empty, for the node of a segment,
 // and starts external-provisioner beside it. Both end with the test. The flags win over its own.
@@ -63,5 +66,5 @@ func (c *Cluster) StartProvisioner(driver *modeldriver.Driver, node, program str
 	if node != "" {
 		own = append(own, "--node-deployment")
 	}
-	return StartProcess(c.TContext.TContext, program, []string{"NAMESPACE=" + modeldriver.Namespace, "NODE_NAME=" + node}, append(own, flags...)...)
+	return StartProcess(c.TContext.TContext, program, []string{"NAMESPACE=" + modeldriver.Namespace, "POD_NAME=" + ProvisionerPod, "NODE_NAME=" + node}, append(own, flags...)...)
 }

@@ -141,7 +141,7 @@ func (s *shape) check(all map[string]result) error {
 			errs = append(errs, fmt.Errorf("%s: %d volumes are refused, want none", l.name, r.Gate.Refused))
 		}
 		for _, waits := range r.Gate.Waits {
-			if repeats = repeats || strings.Contains(waits, refused); s.immediate && waits == unbound {
+			if repeats = repeats || strings.Contains(waits, refused); s.config.Immediate && waits == unbound {
 				continue
 			}
 			errs = append(errs, l.checkReasons(waits, isWorse, refuses))

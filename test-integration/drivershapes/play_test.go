@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,14 +13,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	st "k8s.io/kubernetes/pkg/scheduler/testing"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/clustertest"
@@ -97,7 +95,8 @@ func newPlayer(tCtx ktesting.TContext, s *side, shape *shape, name string) *play
 		}
 		for i := range nodesEach {
 			if shape.static != "" {
-				p.createVolume(p.node(l, i), d)
+				node := p.node(l, i)
+				p.CreateVolume(node, d.Classes[0], d.Name, shape.static, func(pv *st.PersistentVolumeWrapper) { pv.NodeAffinityIn(nodeLabel, []string{node}) })
 			}
 		}
 	}
@@ -133,41 +132,25 @@ func (p *player) startDriver(name string, of ...load) {
 	if p.shape.pools != nil {
 		pools = modeldriver.GiB(p.shape.pools...)
 	}
-	more := map[string]map[string]string{}
+	var nodes []string
 	for _, l := range of {
 		for i := range nodesEach {
-			segment := modeldriver.Segment{Labels: map[string]string{nodeLabel: p.node(l, i)}, Pools: pools}
+			node := p.node(l, i)
+			segment := modeldriver.Segment{Labels: map[string]string{nodeLabel: node}, Pools: pools}
 			if p.shape.zone {
 				segment.Labels[zoneLabel] = "a"
 			}
-			config.Segments = append(config.Segments, segment)
-			more[p.node(l, i)] = map[string]string{loadLabel: l.label(p.Cluster)}
-		}
-	}
-	for i := range config.Segments {
-		s := &config.Segments[i]
-		node := s.Labels[nodeLabel]
-		all := maps.Clone(s.Labels)
-		maps.Copy(all, more[node])
-		p.CreateNode(node, all)
-		p.CreateCSINode(config.Name, node, slices.Sorted(maps.Keys(s.Labels))...)
-	}
-	if p.shape.immediate {
-		for _, class := range config.Classes {
-			_, err := p.Client().StorageV1().StorageClasses().Create(p, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: config.Name}, metav1.CreateOptions{})
-			p.ExpectNoError(err, "create the class")
+			p.CreateNodeOf(config.Name, node, segment, map[string]string{loadLabel: l.label(p.Cluster)})
+			config.Segments, nodes = append(config.Segments, segment), append(nodes, node)
 		}
 	}
 	var d *modeldriver.Driver
 	if p.shape.model {
-		var err error
-		d, err = modeldriver.Start(p, p.Client(), config)
-		p.ExpectNoError(err, "start the driver")
+		d = p.StartDriver(config)
 	} else {
 		d = p.Install(config)
-		nodes := []string{""} // all
-		if p.shape.immediate {
-			nodes = slices.Collect(maps.Keys(more))
+		if !config.Immediate {
+			nodes = []string{""} // one for all
 		}
 		for _, node := range nodes {
 			p.side.startProvisioner(p.Cluster, d, node, p.shape.flags...)
@@ -225,24 +208,6 @@ func (p *player) deleteObjects(l load) {
 		}
 		return nil
 	})
-}
-
-// createVolume creates a volume that exists on a node before there are claims.
-func (p *player) createVolume(node string, d *modeldriver.Driver) {
-	p.Helper()
-	_, err := p.Client().CoreV1().PersistentVolumes().Create(p, &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: node},
-		Spec: corev1.PersistentVolumeSpec{
-			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(p.shape.static)},
-			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-			StorageClassName:              d.Classes[0],
-			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: d.Name, VolumeHandle: node}},
-			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: nodeLabel, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}}}},
-		},
-	}, metav1.CreateOptions{})
-	p.ExpectNoError(err, "create volume")
 }
 
 // play plays all loads, each until isOver says that nothing more is to be expected.

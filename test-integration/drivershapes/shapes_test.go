@@ -16,7 +16,7 @@ type shape struct {
 	seen, advice string
 	// pools are those of a node, in GiB. Nil is one of 100.
 	pools []int64
-	// config is that of the driver, without names and segments.
+	// config is that of the driver, without names and segments. Immediate volumes are created by a provisioner on each node.
 	config modeldriver.Config
 	// model has the model driver publish in place of external-provisioner, which cannot do this.
 	model bool
@@ -32,8 +32,6 @@ type shape struct {
 	// restarts has the objects of a load deleted between its first pods and the others, as the garbage
 	// collector does with those of a pod that is gone.
 	restarts bool
-	// immediate has volumes created before a pod has a node, by a provisioner on each node.
-	immediate bool
 	// without are loads that are left out.
 	without []string
 	// static is the size of a volume on each node that exists before, if any.
@@ -145,7 +143,7 @@ var shapes = []shape{
 	{
 		// One load is enough: each volume may come to any node.
 		name: "immediate, on each node", seen: "rawfile-localpv #282", advice: "nothing, if its maximum is its largest pool",
-		pools: []int64{50, 50}, config: modeldriver.Config{Report: modeldriver.SumAndLargest}, immediate: true, refuses: full,
+		pools: []int64{50, 50}, config: modeldriver.Config{Report: modeldriver.SumAndLargest, Immediate: true}, refuses: full,
 		flags: []string{"--capacity-for-immediate-binding", "--node-deployment-base-delay=500ms", "--node-deployment-max-delay=1s"}, without: []string{"plenty", "pairs", "burst", "churn"},
 	},
 	{

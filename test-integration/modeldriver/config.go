@@ -62,6 +62,8 @@ type Config struct {
 
 	// How new volumes come:
 
+	// Immediate has the classes bind at once, before a pod has a node.
+	Immediate bool
 	// BeforeCreate is called, with the name of the claim, before a volume takes room. It may
 	// wait. After its error, the claim keeps its selected node, and is tried again every
 	// second or so. It may be nil.

@@ -125,12 +125,12 @@ func (d *Driver) Install(ctx context.Context, client kubernetes.Interface) error
 	if _, err := client.StorageV1().CSIDrivers().Create(ctx, driver, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create CSIDriver: %w", err)
 	}
+	mode := storagev1.VolumeBindingWaitForFirstConsumer
+	if d.Immediate {
+		mode = storagev1.VolumeBindingImmediate
+	}
 	for _, name := range d.Classes {
-		class := &storagev1.StorageClass{
-			ObjectMeta:        metav1.ObjectMeta{Name: name},
-			Provisioner:       d.Name,
-			VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
-		}
+		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: d.Name, VolumeBindingMode: &mode}
 		if _, err := client.StorageV1().StorageClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create StorageClass: %w", err)
 		}
@@ -170,17 +170,6 @@ func (d *Driver) Volumes() []int {
 		}
 	}
 	return counts
-}
-
-// Created returns when each volume was created, by its handle.
-func (d *Driver) Created() map[string]time.Time {
-	created := map[string]time.Time{}
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	for handle, places := range d.places {
-		created[handle] = places[0].created
-	}
-	return created
 }
 
 // segment returns the first segment of a name, or -1.
@@ -277,7 +266,7 @@ func (d *Driver) isOurs(claim *corev1.PersistentVolumeClaim) bool {
 }
 
 func (d *Driver) enqueue(obj any) {
-	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && d.isOurs(claim) && claim.Annotations[selectedNode] != "" {
+	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && d.isOurs(claim) && claim.Annotations[storagehelpers.AnnSelectedNode] != "" {
 		d.unprovisioned.Add(cache.MetaObjectToName(claim))
 	}
 }

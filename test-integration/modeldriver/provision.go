@@ -22,9 +22,6 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// selectedNode is where the scheduler tells the provisioner its decision.
-const selectedNode = "volume.kubernetes.io/selected-node"
-
 // provision creates the volume of a claim, or sends its pod back to the
 // scheduler. It does not wait for the PV controller's annotation: there is no
 // other driver that could take the claim.
@@ -33,7 +30,7 @@ func (d *Driver) provision(ctx context.Context, name cache.ObjectName) error {
 	if err != nil {
 		return nil // It is gone: a cache does not fail.
 	}
-	nodeName := claim.Annotations[selectedNode]
+	nodeName := claim.Annotations[storagehelpers.AnnSelectedNode]
 	if nodeName == "" || claim.Spec.VolumeName != "" || claim.DeletionTimestamp != nil {
 		return nil
 	}
@@ -66,7 +63,7 @@ func (d *Driver) provision(ctx context.Context, name cache.ObjectName) error {
 // error ResourceExhausted.
 func (d *Driver) reschedule(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	claim = claim.DeepCopy()
-	delete(claim.Annotations, selectedNode)
+	delete(claim.Annotations, storagehelpers.AnnSelectedNode)
 	_, err := d.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, claim, metav1.UpdateOptions{})
 	if err != nil {
 		return fmt.Errorf("remove selected node: %w", err)

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/klog/v2"
 )
 
@@ -214,7 +215,7 @@ func (d *Driver) sentTo(ctx context.Context, pv *corev1.PersistentVolume) (strin
 	if err != nil {
 		return "", fmt.Errorf("read claim: %w", err)
 	}
-	return claim.Annotations[selectedNode], nil
+	return claim.Annotations[storagehelpers.AnnSelectedNode], nil
 }
 
 // isAsking tells whether a node asks for a volume.

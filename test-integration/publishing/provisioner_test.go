@@ -4,6 +4,7 @@ package publishing
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ func createDriver(c *clustertest.Cluster, nodes int, bytes int64, classes ...str
 	}
 	d := c.Install(config)
 	for _, segment := range d.Segments {
-		c.CreateNodeOf(d, segment.Name(), segment, nil)
+		c.CreateNodeOf(d.Name, segment.Name(), segment, nil)
 	}
 	return d
 }
@@ -58,6 +59,14 @@ func startProvisioner(
 		flags = append(flags, "--capacity-confirmation")
 	}
 	return c.StartProvisioner(d, "", clustertest.Program(c.TContext.TContext, "COMPONENTS", "csi-provisioner"), append(flags, more...)...)
+}
+
+// expectFull checks that each node has as many volumes as there are places.
+func expectFull(t *testing.T, d *modeldriver.Driver) {
+	t.Helper()
+	if got, want := d.Volumes(), slices.Repeat([]int{places}, len(d.Segments)); !slices.Equal(got, want) {
+		t.Errorf("volumes of the nodes: %v, want %v", got, want)
+	}
 }
 
 // expectNoRefusals checks that no volume was sent where there is no room.

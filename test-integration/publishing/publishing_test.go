@@ -13,46 +13,44 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"k8s.io/component-helpers/storage/capacity"
 	"k8s.io/component-helpers/storage/volume"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/clustertest"
+	"capacityv2.internal/test-integration/modeldriver"
 )
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
 
-const (
-	namespace   = "publishing"
-	topologyKey = "publishing.example.com/node"
-	timeout     = 30 * time.Second
-)
-
-// cluster has one node, with one driver and class of the same name.
+// cluster has one node, with one driver, which reports one number, and a class.
 type cluster struct {
-	ktesting.TContext
-	*clustertest.Server
-	driver *driver
+	*clustertest.Cluster
+	driver *modeldriver.Driver
 }
 
+// start starts one without schedulers and controllers.
 func start(t *testing.T) *cluster {
 	t.Parallel()
 	tCtx := ktesting.Init(t)
-	c := &cluster{TContext: tCtx, Server: clustertest.BorrowServer(tCtx, clustertest.Options{}), driver: &driver{name: "publishing.example.com"}}
-	_, err := c.Client.CoreV1().Namespaces().Create(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
-	c.ExpectNoError(err)
-	_, err = c.Client.CoreV1().Nodes().Create(c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{topologyKey: "node"}}}, metav1.CreateOptions{})
-	c.ExpectNoError(err)
-	_, err = c.Client.StorageV1().CSINodes().Create(c, &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: storagev1.CSINodeSpec{
-		Drivers: []storagev1.CSINodeDriver{{Name: c.driver.name, NodeID: "node", TopologyKeys: []string{topologyKey}}},
-	}}, metav1.CreateOptions{})
-	c.ExpectNoError(err)
-	_, err = c.Client.StorageV1().StorageClasses().Create(c, &storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: c.driver.name, VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
+	c := &cluster{Cluster: clustertest.Connect(tCtx, clustertest.BorrowServer(tCtx, clustertest.Options{}))}
+	c.Patience = 30 * time.Second
+	c.driver = createDriver(c.Cluster, 1, 100, class)
+	c.driver.Report = modeldriver.Sum
+	return c
+}
+
+// startProvisioner starts that of the driver, in its pod, with a way to the API server.
+func (c *cluster) startProvisioner(way *rest.Config, unconfirmed bool) {
+	c.Helper()
+	_, err := c.Client().CoreV1().Pods(modeldriver.Namespace).Create(c, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: clustertest.ProvisionerPod, OwnerReferences: []metav1.OwnerReference{owner("current")}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "provisioner", Image: "none"}}, AutomountServiceAccountToken: new(false)},
 	}, metav1.CreateOptions{})
 	c.ExpectNoError(err)
-	return c
+	startProvisioner(c.Cluster, c.driver, variant{qps: 20, unconfirmed: unconfirmed}, way,
+		"--capacity-ownerref-level=1", "--capacity-poll-interval=1s", "--retry-interval-start=100ms")
 }
 
 // owner is a ReplicaSet of the Deployment with the provisioner.
@@ -60,28 +58,18 @@ func owner(name string) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name, UID: types.UID(name), Controller: new(true)}
 }
 
-// createPod creates that of the provisioner, and returns its environment.
-func (c *cluster) createPod() (env []string) {
-	_, err := c.Client.CoreV1().Pods(namespace).Create(c, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "provisioner", OwnerReferences: []metav1.OwnerReference{owner("current")}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "provisioner", Image: "none"}}, AutomountServiceAccountToken: new(false)},
-	}, metav1.CreateOptions{})
-	c.ExpectNoError(err)
-	return []string{"NAMESPACE=" + namespace, "POD_NAME=provisioner"}
-}
-
 // createObject creates what an earlier provisioner has published.
 func (c *cluster) createObject(modify func(object *storagev1.CSIStorageCapacity)) {
 	object := &storagev1.CSIStorageCapacity{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "csisc-", Labels: map[string]string{
-			"csi.storage.k8s.io/drivername": c.driver.name, "csi.storage.k8s.io/managed-by": "external-provisioner",
+			"csi.storage.k8s.io/drivername": c.driver.Name, "csi.storage.k8s.io/managed-by": "external-provisioner",
 		}},
-		StorageClassName: "class",
-		NodeTopology:     &metav1.LabelSelector{MatchLabels: map[string]string{topologyKey: "node"}},
+		StorageClassName: class,
+		NodeTopology:     &metav1.LabelSelector{MatchLabels: map[string]string{nodeLabel: "node-1"}},
 		Capacity:         resource.NewQuantity(100, resource.BinarySI),
 	}
 	modify(object)
-	_, err := c.Client.StorageV1().CSIStorageCapacities(namespace).Create(c, object, metav1.CreateOptions{})
+	_, err := c.Client().StorageV1().CSIStorageCapacities(modeldriver.Namespace).Create(c, object, metav1.CreateOptions{})
 	c.ExpectNoError(err)
 }
 
@@ -94,24 +82,16 @@ func (c *cluster) expect(check func(object *storagev1.CSIStorageCapacity) error)
 // expectObjects waits until there are so many objects, each of which is as it has to be.
 func (c *cluster) expectObjects(count int, check func(object *storagev1.CSIStorageCapacity) error) {
 	c.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(c, 100*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
-		objects, err := c.Client.StorageV1().CSIStorageCapacities(namespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return false, err
+	c.Eventually(func(ctx context.Context) error {
+		objects, err := c.Client().StorageV1().CSIStorageCapacities(modeldriver.Namespace).List(ctx, metav1.ListOptions{})
+		if err == nil && len(objects.Items) != count {
+			err = fmt.Errorf("%d objects, want %d", len(objects.Items), count)
 		}
-		last = nil
-		if len(objects.Items) != count {
-			last = fmt.Errorf("%d objects, want %d", len(objects.Items), count)
+		for i := 0; i < count && err == nil; i++ {
+			err = check(&objects.Items[i])
 		}
-		for i := 0; i < len(objects.Items) && last == nil; i++ {
-			last = check(&objects.Items[i])
-		}
-		return last == nil, nil
+		return err
 	})
-	if err != nil {
-		c.Fatalf("%v, last: %v", err, last)
-	}
 }
 
 // hasNumber checks the only number and the only owner.
@@ -151,10 +131,10 @@ func TestUpdateExisting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := start(t)
 			c.createObject(tc.modify)
-			c.driver.bytes.Store(tc.reported)
-			c.driver.start(c.TContext, c.Config, c.createPod())
+			c.driver.SetPools("node-1", tc.reported)
+			c.startProvisioner(c.RESTConfig(), true)
 			c.expect(hasNumber(tc.want))
-			c.driver.bytes.Store(70)
+			c.driver.SetPools("node-1", 70)
 			c.expect(hasNumber(70))
 		})
 	}
@@ -164,26 +144,25 @@ func TestUpdateExisting(t *testing.T) {
 // its PersistentVolume while that is new.
 func TestConfirmation(t *testing.T) {
 	c := start(t)
-	c.driver.bytes.Store(100)
-	c.driver.start(c.TContext, c.Config, c.createPod(), "--capacity-confirmation")
+	c.startProvisioner(c.RESTConfig(), false)
 	c.expect(hasNumber(100))
 
-	claim, err := c.Client.CoreV1().PersistentVolumeClaims(namespace).Create(c, &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: "claim", Annotations: map[string]string{volume.AnnSelectedNode: "node"}},
+	claim, err := c.Client().CoreV1().PersistentVolumeClaims(c.Namespace).Create(c, &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "claim", Annotations: map[string]string{volume.AnnSelectedNode: "node-1"}},
 		Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: new("class"), VolumeName: "volume", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			StorageClassName: new(class), VolumeName: "volume", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 		},
 	}, metav1.CreateOptions{})
 	c.ExpectNoError(err)
-	pv, err := c.Client.CoreV1().PersistentVolumes().Create(c, &corev1.PersistentVolume{
+	pv, err := c.Client().CoreV1().PersistentVolumes().Create(c, &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "volume"},
 		Spec: corev1.PersistentVolumeSpec{
-			StorageClassName: "class", AccessModes: claim.Spec.AccessModes, Capacity: claim.Spec.Resources.Requests,
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: c.driver.name, VolumeHandle: "volume"}},
-			ClaimRef:               &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: namespace, Name: claim.Name, UID: claim.UID},
+			StorageClassName: class, AccessModes: claim.Spec.AccessModes, Capacity: claim.Spec.Resources.Requests,
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: c.driver.Name, VolumeHandle: "volume"}},
+			ClaimRef:               &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: c.Namespace, Name: claim.Name, UID: claim.UID},
 			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: topologyKey, Operator: corev1.NodeSelectorOpIn, Values: []string{"node"}}},
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: nodeLabel, Operator: corev1.NodeSelectorOpIn, Values: []string{"node-1"}}},
 			}}}},
 		},
 	}, metav1.CreateOptions{})
@@ -200,7 +179,7 @@ func TestConfirmation(t *testing.T) {
 	}
 	c.expect(reflects)
 	pv.Labels = map[string]string{"bound": "now"}
-	pv, err = c.Client.CoreV1().PersistentVolumes().Update(c, pv, metav1.UpdateOptions{})
+	pv, err = c.Client().CoreV1().PersistentVolumes().Update(c, pv, metav1.UpdateOptions{})
 	c.ExpectNoError(err)
 	c.expect(reflects)
 	c.expect(hasNumber(100))
@@ -215,14 +194,13 @@ func TestClassReplaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t)
-			link, config := startLink(c.TContext, c.Config)
-			c.driver.bytes.Store(100)
-			c.driver.start(c.TContext, config, c.createPod())
+			link, way := startLink(c.TContext.TContext, c.RESTConfig())
+			c.startProvisioner(way, true)
 			c.expect(hasNumber(100))
 
 			link.cut()
-			classes := c.Client.StorageV1().StorageClasses()
-			class, err := classes.Get(c, "class", metav1.GetOptions{})
+			classes := c.Client().StorageV1().StorageClasses()
+			class, err := classes.Get(c, class, metav1.GetOptions{})
 			c.ExpectNoError(err)
 			c.ExpectNoError(classes.Delete(c, class.Name, metav1.DeleteOptions{}))
 			class.ResourceVersion = ""

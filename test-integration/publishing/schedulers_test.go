@@ -161,9 +161,7 @@ func testTwoSchedulers(t *testing.T, l layout) {
 	}
 	s.Eventually(s.checkNothingReserved)
 	expectPools(s.Cluster, nodes, 0)
-	if volumes := len(s.driver.Created()); volumes != nodes*places {
-		t.Errorf("%d volumes were created, want %d", volumes, nodes*places)
-	}
+	expectFull(t, s.driver)
 	if l.byNode {
 		// Else what one has decided may not have come to the other one yet.
 		expectNoRefusals(t, s.driver)

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	st "k8s.io/kubernetes/pkg/scheduler/testing"
 
@@ -72,12 +71,8 @@ func createImmediate(c *clustertest.Cluster, claim, size string) {
 		VolumeBindingMode: new(storagev1.VolumeBindingImmediate),
 	}, metav1.CreateOptions{})
 	c.ExpectNoError(err, "create class")
-	volume := st.MakePersistentVolume().Name("immediate").StorageClassName(class).
-		AccessModes([]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}).
-		Capacity(corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}).Obj()
-	volume.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driverName, VolumeHandle: "immediate"}}
-	volume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: c.Namespace, Name: claim}
-	_, err = c.Client().CoreV1().PersistentVolumes().Create(c, volume, metav1.CreateOptions{})
-	c.ExpectNoError(err, "create volume")
+	c.CreateVolume("immediate", class, driverName, size, func(pv *st.PersistentVolumeWrapper) {
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: c.Namespace, Name: claim}
+	})
 	c.CreateClaim(claim, class, size)
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	st "k8s.io/kubernetes/pkg/scheduler/testing"
 	"k8s.io/kubernetes/test/utils/ktesting"
@@ -44,13 +43,9 @@ func testStaticAndDynamicVolumes(t *testing.T, options clustertest.Options) {
 	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(2)
 	driver := c.StartDriver(local([]int64{60, 60}, []int64{119, 60}))
-	volume := st.MakePersistentVolume().Name("static").StorageClassName(class).
-		AccessModes([]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}).
-		Capacity(corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("60Gi")}).
-		NodeAffinityIn(clustertest.NodeLabel, []string{"node-1"}).Obj()
-	volume.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "pools.example.com", VolumeHandle: "static"}}
-	_, err := c.Client().CoreV1().PersistentVolumes().Create(c, volume, metav1.CreateOptions{})
-	c.ExpectNoError(err, "create volume")
+	c.CreateVolume("static", class, driver.Name, "60Gi", func(pv *st.PersistentVolumeWrapper) {
+		pv.NodeAffinityIn(clustertest.NodeLabel, []string{"node-1"})
+	})
 	c.Eventually(func(ctx context.Context) error {
 		got, err := c.Client().CoreV1().PersistentVolumes().Get(ctx, "static", metav1.GetOptions{})
 		if err == nil && got.Status.Phase != corev1.VolumeAvailable {

@@ -91,7 +91,7 @@ func onNode(w *world, node string) map[string]string {
 // observePools waits until all nodes have their objects, and returns what these show.
 func (w *world) observePools(class string) (shown string) {
 	w.users.Helper()
-	w.eventually(func(ctx context.Context) (err error) {
+	w.users.Eventually(func(ctx context.Context) (err error) {
 		shown, err = w.published(ctx, class)
 		return err
 	})
@@ -148,15 +148,15 @@ func (w *world) observeNew(pod string) string {
 	const settled = time.Second
 	var since time.Time
 	result := ""
-	w.eventually(func(ctx context.Context) error {
-		node, err := w.nodeOf(ctx, pod)
+	w.users.Eventually(func(ctx context.Context) error {
+		placed, err := w.users.Placed(ctx)
 		switch {
 		case err != nil:
 			return err
 		case w.driver.Failed(pod) > 0:
 			result = fails
 			return nil
-		case node == pod:
+		case placed[pod] == pod:
 			result = runs
 			return nil
 		}
@@ -187,7 +187,7 @@ func (w *world) observeNew(pod string) string {
 func (w *world) observeConfirmation(class, node string, bytes int64, claims ...string) string {
 	w.users.Helper()
 	result := ""
-	w.eventually(func(ctx context.Context) error {
+	w.users.Eventually(func(ctx context.Context) error {
 		objects, err := w.objects(ctx, class)
 		if err != nil {
 			return err
@@ -223,7 +223,7 @@ func (w *world) observeConfirmation(class, node string, bytes int64, claims ...s
 // what becomes of the pod that comes after it. It may use its old node, and one without room.
 func (w *world) observeDrained(isReleased bool) string {
 	w.users.Helper()
-	w.eventually(func(ctx context.Context) error { return w.isOn(ctx, app, homeNode) })
+	w.users.ExpectNode(app, homeNode)
 	claim := app + "-0"
 	w.users.Cordon(homeNode)
 	w.deletePod(app)
@@ -233,8 +233,9 @@ func (w *world) observeDrained(isReleased bool) string {
 	w.users.CreatePod(clustertest.Pod{Name: app, Claims: []string{claim}, NodeSelector: map[string]string{rebuildLabel: "true"}})
 
 	result := ""
-	w.eventually(func(ctx context.Context) error {
-		node, err := w.nodeOf(ctx, app)
+	w.users.Eventually(func(ctx context.Context) error {
+		placed, err := w.users.Placed(ctx)
+		node := placed[app]
 		noRoom := w.users.HasReason(app, 1, clustertest.NoRoom)
 		atHome := errors.Join(w.users.HasReason(app, 1, clustertest.VolumeElsewhere), w.users.HasReason(app, 1, "node(s) were unschedulable"))
 		switch {
@@ -260,17 +261,19 @@ func (w *world) observeDrained(isReleased bool) string {
 		}
 	case stays:
 		w.users.Uncordon(homeNode)
-		w.eventually(func(ctx context.Context) error { return w.isOn(ctx, app, homeNode) })
+		w.users.ExpectNode(app, homeNode)
 	case moves:
 		w.users.ExpectNoRoom(app, 1)
 		w.driver.SetPools(fullNode, 50<<30)
-		w.eventually(func(ctx context.Context) error { return w.isOn(ctx, app, fullNode) })
+		w.users.ExpectNode(app, fullNode)
 		if node := w.selectedNode(claim); node != fullNode {
 			w.users.Errorf("claim %s was sent to %q, want %q", claim, node, fullNode)
 		}
-		w.eventually(func(ctx context.Context) error {
-			n, err := w.eventsOf(ctx, app, "CapacityAwareRescheduling")
-			if err == nil && n == 0 {
+		w.users.Eventually(func(ctx context.Context) error {
+			list, err := w.users.Client().CoreV1().Events(w.users.Namespace).List(ctx, metav1.ListOptions{
+				FieldSelector: "reason=CapacityAwareRescheduling,type=Normal,involvedObject.kind=Pod,involvedObject.name=" + app,
+			})
+			if err == nil && len(list.Items) == 0 {
 				err = errors.New("pod " + app + " has no event CapacityAwareRescheduling")
 			}
 			return err
@@ -278,15 +281,6 @@ func (w *world) observeDrained(isReleased bool) string {
 	}
 	w.users.Uncordon(homeNode)
 	return result
-}
-
-// isOn returns an error if a pod is not on a node.
-func (w *world) isOn(ctx context.Context, pod, want string) error {
-	node, err := w.nodeOf(ctx, pod)
-	if err == nil && node != want {
-		err = fmt.Errorf("pod %s is on %q, want %q", pod, node, want)
-	}
-	return err
 }
 
 // release unsets the node affinity of the volume of a claim, and says that the home node has the

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/capacity"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
+	st "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	"capacityv2.internal/test-integration/clustertest"
 	"capacityv2.internal/test-integration/modeldriver"
@@ -50,10 +52,10 @@ func (s *stored) use(w *world, number int, want step) string {
 		pod := keeper
 		pod.NodeSelector = onNode(w, keptNode)
 		w.users.CreatePod(pod)
-		w.eventually(func(ctx context.Context) error { return w.isOn(ctx, keeper.Name, keptNode) })
+		w.users.ExpectNode(keeper.Name, keptNode)
 	}
 	// What the last provisioner has written is not what this one has to.
-	w.eventually(func(ctx context.Context) error {
+	w.users.Eventually(func(ctx context.Context) error {
 		got, err := w.published(ctx, keptClass)
 		if err == nil && got != want.published {
 			err = fmt.Errorf("the objects of class %s show %q, want %q", keptClass, got, want.published)
@@ -62,7 +64,7 @@ func (s *stored) use(w *world, number int, want step) string {
 	})
 	more := clustertest.Pod{Name: fmt.Sprintf("more-%d", number), Class: keptClass, Sizes: []string{"1Gi"}, NodeSelector: onNode(w, keptNode)}
 	w.users.CreatePod(more)
-	w.eventually(func(ctx context.Context) error { return w.isOn(ctx, more.Name, keptNode) })
+	w.users.ExpectNode(more.Name, keptNode)
 
 	var bytes int64
 	for _, free := range w.driver.Free(keptNode) {
@@ -79,26 +81,19 @@ func (s *stored) use(w *world, number int, want step) string {
 func (s *stored) createReleased(w *world) {
 	w.users.Helper()
 	const name = "released"
-	client, size := w.users.Client().CoreV1(), corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
-	claim, err := client.PersistentVolumeClaims(w.users.Namespace).Create(w.users, &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"volume.kubernetes.io/selected-node": homeNode}},
+	claim, err := w.users.Client().CoreV1().PersistentVolumeClaims(w.users.Namespace).Create(w.users, &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{storagehelpers.AnnSelectedNode: homeNode}},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			StorageClassName: new(keptClass), VolumeName: name, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources: corev1.VolumeResourceRequirements{Requests: size},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 		},
 	}, metav1.CreateOptions{})
 	w.users.ExpectNoError(err, "create claim")
-	_, err = client.PersistentVolumes().Create(w.users, &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"pv.kubernetes.io/home-nodes": homeNode + "=5b0fa3f1-3f1d-4d1c-8b11-0d2a3c4b5e6f"}},
-		Spec: corev1.PersistentVolumeSpec{
-			StorageClassName: keptClass, Capacity: size, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-			ClaimRef:                      &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: name, UID: claim.UID},
-			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: w.driver.Name, VolumeHandle: name}},
-		},
-	}, metav1.CreateOptions{})
-	w.users.ExpectNoError(err, "create volume")
-	w.eventually(func(context.Context) error {
+	w.users.CreateVolume(name, keptClass, w.driver.Name, "1Gi", func(pv *st.PersistentVolumeWrapper) {
+		pv.Annotations = map[string]string{"pv.kubernetes.io/home-nodes": homeNode + "=5b0fa3f1-3f1d-4d1c-8b11-0d2a3c4b5e6f"}
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: name, UID: claim.UID}
+	})
+	w.users.Eventually(func(context.Context) error {
 		if phase := w.users.Claim(name).Status.Phase; phase != corev1.ClaimBound {
 			return fmt.Errorf("claim %s is %s", name, phase)
 		}
@@ -121,7 +116,7 @@ func (s *stored) expectVolumes(w *world) {
 			w.users.Errorf("%s: %s, want as before: %s", name, now[name], before)
 		}
 		if pod, isPod := strings.CutSuffix(name, "-0"); isPod {
-			w.users.ExpectNoError(w.isOn(w.users, pod, keptNode))
+			w.users.ExpectNode(pod, keptNode)
 		}
 	}
 	for name := range s.volumes {

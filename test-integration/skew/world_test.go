@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/clustertest"
@@ -76,7 +74,7 @@ func newWorld(tCtx ktesting.TContext, writer, reader *clustertest.Server) *world
 		if node := segment.Name(); node == homeNode || node == fullNode {
 			labels[rebuildLabel] = "true"
 		}
-		w.drivers.CreateNodeOf(driver, segment.Name(), segment, labels)
+		w.drivers.CreateNodeOf(driver.Name, segment.Name(), segment, labels)
 	}
 	w.createDriver()
 	return w
@@ -97,6 +95,7 @@ func (w *world) in(tCtx ktesting.TContext) *world {
 	tCtx.Helper()
 	in := *w
 	in.users = clustertest.Connect(tCtx, w.reader)
+	in.users.Patience = 2 * clustertest.Patience // for several processes on a busy machine
 	in.drivers = in.users
 	if w.writer != w.reader {
 		in.drivers = clustertest.Connect(tCtx, w.writer)
@@ -159,7 +158,7 @@ func (w *world) clean(class string, pods ...string) {
 	for _, pod := range pods {
 		w.deletePod(pod)
 	}
-	w.eventually(func(ctx context.Context) error {
+	w.users.Eventually(func(ctx context.Context) error {
 		claims, volumes, err := w.claims(ctx, class)
 		for _, claim := range claims {
 			err = errors.Join(err, w.users.Client().CoreV1().PersistentVolumeClaims(w.users.Namespace).Delete(ctx, claim, metav1.DeleteOptions{}))
@@ -176,7 +175,7 @@ func (w *world) clean(class string, pods ...string) {
 	})
 	err := w.drivers.Client().StorageV1().StorageClasses().Delete(w.drivers, class, metav1.DeleteOptions{})
 	w.drivers.ExpectNoError(err, "delete the class")
-	w.eventually(func(ctx context.Context) error {
+	w.users.Eventually(func(ctx context.Context) error {
 		objects, err := w.objects(ctx, class)
 		if len(objects) > 0 {
 			err = fmt.Errorf("%d CSIStorageCapacity objects of a class that is gone", len(objects))
@@ -185,51 +184,8 @@ func (w *world) clean(class string, pods ...string) {
 	})
 }
 
-// patience is for how long something may take that several processes have to do on a busy machine.
-const patience = 2 * time.Minute
-
-// eventually is clustertest's with more patience.
-func (w *world) eventually(check func(ctx context.Context) error) {
-	w.users.Helper()
-	w.users.ExpectNoError(w.try(check))
-}
-
-// try waits until check returns nil, and returns its last error if that takes too long.
-func (w *world) try(check func(ctx context.Context) error) error {
-	var last error
-	err := wait.PollUntilContextTimeout(w.users, 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		last = check(w.users)
-		return last == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("%w; last: %w", err, last)
-	}
-	return nil
-}
-
-// nodeOf returns the node of a pod, "" if it has none.
-func (w *world) nodeOf(ctx context.Context, pod string) (string, error) {
-	got, err := w.users.Client().CoreV1().Pods(w.users.Namespace).Get(ctx, pod, metav1.GetOptions{})
-	if err != nil {
-		return "", err
-	}
-	return got.Spec.NodeName, nil
-}
-
 // selectedNode returns where a claim was sent last.
 func (w *world) selectedNode(claim string) string {
 	w.users.Helper()
-	return w.users.Claim(claim).Annotations["volume.kubernetes.io/selected-node"]
-}
-
-// eventsOf returns the number of events of a pod with a reason.
-func (w *world) eventsOf(ctx context.Context, pod, reason string) (int, error) {
-	list, err := w.users.Client().CoreV1().Events(w.users.Namespace).List(ctx, metav1.ListOptions{})
-	n := 0
-	for _, e := range list.Items {
-		if e.InvolvedObject.Kind == "Pod" && e.InvolvedObject.Name == pod && e.Reason == reason && e.Type == corev1.EventTypeNormal {
-			n++
-		}
-	}
-	return n, err
+	return w.users.Claim(claim).Annotations[storagehelpers.AnnSelectedNode]
 }

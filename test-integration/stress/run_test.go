@@ -7,32 +7,26 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"capacityv2.internal/test-integration/clustertest"
 	"capacityv2.internal/test-integration/modeldriver"
 )
 
-// selectedNode is where the scheduler tells the provisioner its decision.
-const selectedNode = "volume.kubernetes.io/selected-node"
-
 // run is a control plane under stress.
 type run struct {
 	*clustertest.Cluster
-	t    *testing.T
 	seed seed
 	// drivers has them by their class.
 	drivers map[string]*modeldriver.Driver
 
 	// waiting are the pods without a node, since when.
 	waiting map[string]time.Time
-	// placed are the pods that got a node, the oldest first, ended those that were
-	// deleted.
+	// placed are the pods that got a node, the oldest first.
 	placed []string
-	ended  map[string]bool
 	// torn is the number of pods that were deleted because a part of their volumes
 	// exists on a node without room for the others.
 	torn        int
@@ -78,7 +72,7 @@ func (r *run) run(total int, faults []fault) {
 		}
 		// Pods that wait may all be larger than what the others leave.
 		for len(r.placed) > mostPlaced || len(r.placed) > 0 && time.Since(progress) > time.Second {
-			r.delete(r.placed[0])
+			r.DeletePod(r.pod(r.placed[0]))
 			r.placed = r.placed[1:]
 			progress = time.Now()
 		}
@@ -89,7 +83,7 @@ func (r *run) run(total int, faults []fault) {
 		time.Sleep(50 * time.Millisecond) // the cluster is busy enough
 	}
 	for _, pod := range r.placed {
-		r.delete(pod)
+		r.DeletePod(r.pod(pod))
 	}
 	r.placed = nil
 }
@@ -132,28 +126,19 @@ func (r *run) create(i int) {
 	r.waiting[name] = time.Now()
 }
 
-func (r *run) delete(name string) {
-	r.Helper()
-	r.DeletePod(r.pod(name))
-	r.ended[name] = true
-}
-
 // observe looks which pods have got a node. Some that wait are withdrawn.
 func (r *run) observe() {
 	r.Helper()
-	list, err := r.Client().CoreV1().Pods(r.Namespace).List(r, metav1.ListOptions{})
+	placed, err := r.Placed(r)
 	r.ExpectNoError(err, "list pods")
-	for i := range list.Items {
-		pod := &list.Items[i]
-		since, waits := r.waiting[pod.Name]
+	for _, pod := range slices.Sorted(maps.Keys(r.waiting)) {
 		switch {
-		case !waits || r.ended[pod.Name]:
-		case pod.Spec.NodeName != "":
-			delete(r.waiting, pod.Name)
-			r.placed = append(r.placed, pod.Name)
-		case time.Since(since) > time.Second && r.seed.happens(2, "%s is withdrawn", pod.Name):
-			delete(r.waiting, pod.Name)
-			r.delete(pod.Name)
+		case placed[pod] != "":
+			delete(r.waiting, pod)
+			r.placed = append(r.placed, pod)
+		case time.Since(r.waiting[pod]) > time.Second && r.seed.happens(2, "%s is withdrawn", pod):
+			delete(r.waiting, pod)
+			r.DeletePod(r.pod(pod))
 		}
 	}
 }
@@ -184,7 +169,7 @@ func (r *run) checkIdle() {
 			r.pinnedSince[pod] = now
 		case now.Sub(since) > expiry+backoff+slack:
 			delete(r.waiting, pod)
-			r.delete(pod)
+			r.DeletePod(r.pod(pod))
 			r.torn++
 		}
 	}
@@ -263,7 +248,7 @@ func (r *run) inFlight() (pinned, busy map[string]bool) {
 	pinned, busy = map[string]bool{}, map[string]bool{}
 	for i := range list.Items {
 		claim := &list.Items[i]
-		node := claim.Annotations[selectedNode]
+		node := claim.Annotations[storagehelpers.AnnSelectedNode]
 		if claim.Spec.VolumeName != "" || node != "" {
 			pinned[claim.Name[:strings.LastIndex(claim.Name, "-")]] = true
 		}

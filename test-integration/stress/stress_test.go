@@ -91,8 +91,8 @@ func TestStress(t *testing.T) {
 func start(t *testing.T, s seed, options clustertest.Options, confirming bool) *run {
 	t.Helper()
 	r := &run{
-		t: t, seed: s, waiting: map[string]time.Time{}, ended: map[string]bool{},
-		roomSince: map[fit]time.Time{}, certainSince: map[fit]time.Time{}, pinnedSince: map[string]time.Time{},
+		seed: s, waiting: map[string]time.Time{}, pinnedSince: map[string]time.Time{},
+		roomSince: map[fit]time.Time{}, certainSince: map[fit]time.Time{},
 		guessing: options.Policy == config.InFlightCapacityReservation && !confirming,
 	}
 	options.ReservationTimeout = int64(expiry.Seconds())
