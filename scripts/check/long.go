@@ -36,7 +36,7 @@ func longTests(ws workspace.Workspace) ([]run.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	without, err := failswithout.NewRunner(ws.Integration(), append(integration.Env(ws), integration.AllPolicies))
+	without, err := failswithout.NewRunner(ws.Integration(), integration.Env(ws))
 	if err != nil {
 		return nil, err
 	}
