@@ -95,7 +95,7 @@ func startDriver(tCtx ktesting.TContext, sched *scheduler.Scheduler, w *schedule
 		}
 		params[name] = value
 	}
-	if err := startTenant(tCtx, w, nodes.Items[0]); err != nil {
+	if err := startTenant(tCtx, w, nodes.Items); err != nil {
 		return err
 	}
 	config := modeldriver.Config{Name: "perf.example.com", Untracked: params["published"] == 0, Unchecked: params["checked"] == 0, Bind: true}
@@ -145,7 +145,7 @@ func startDriver(tCtx ktesting.TContext, sched *scheduler.Scheduler, w *schedule
 
 // startTenant creates the claims of the pods of another tenant, if the workload has any, and one that was sent to a node. The driver
 // of that node creates no volume.
-func startTenant(tCtx ktesting.TContext, w *schedulerperf.Workload, node corev1.Node) error {
+func startTenant(tCtx ktesting.TContext, w *schedulerperf.Workload, nodes []corev1.Node) error {
 	pods, err := w.GetParam("waitingPods")
 	if err != nil {
 		return nil // It is a parameter of one workload only.
@@ -154,7 +154,7 @@ func startTenant(tCtx ktesting.TContext, w *schedulerperf.Workload, node corev1.
 	if err != nil {
 		return err
 	}
-	driverCtx := tCtx.WithCancel()
+	node, driverCtx := nodes[0], tCtx.WithCancel()
 	driver, err := modeldriver.Start(driverCtx, tCtx.Client(), modeldriver.Config{
 		Name:    "tenant.example.com",
 		Classes: []string{tenantClass},
@@ -171,7 +171,11 @@ func startTenant(tCtx ktesting.TContext, w *schedulerperf.Workload, node corev1.
 		return err
 	}
 	tCtx.Cleanup(func() {
-		expectWaiting(tCtx, pods, room > 0)
+		reason := fmt.Sprint(len(nodes), " ", volumebinding.ErrReasonNotEnoughSpace)
+		if room > 0 {
+			reason = fmt.Sprint(1, " ", volumebinding.ErrReasonCapacityReserved)
+		}
+		expectWaiting(tCtx, pods, reason)
 		driverCtx.Cancel("workload is done")
 		driver.Wait()
 	})
@@ -198,11 +202,7 @@ func waitForObjects(ctx context.Context, sched *scheduler.Scheduler, want int) e
 }
 
 // expectWaiting checks why the pods of the tenant wait.
-func expectWaiting(tCtx ktesting.TContext, want int, isReserved bool) {
-	reason := volumebinding.ErrReasonNotEnoughSpace
-	if isReserved {
-		reason = volumebinding.ErrReasonCapacityReserved
-	}
+func expectWaiting(tCtx ktesting.TContext, want int, reason string) {
 	pods, err := tCtx.Client().CoreV1().Pods(tenantNamespace).List(context.WithoutCancel(tCtx), metav1.ListOptions{})
 	if err != nil {
 		tCtx.Errorf("list the pods that wait: %v", err)
@@ -210,12 +210,12 @@ func expectWaiting(tCtx ktesting.TContext, want int, isReserved bool) {
 	}
 	got := 0
 	for _, pod := range pods.Items {
-		if slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return strings.Contains(c.Message, ": 1 "+reason) }) {
+		if slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return strings.Contains(c.Message, ": "+reason) }) {
 			got++
 		}
 	}
 	if got != want {
-		tCtx.Errorf("%d pods wait because 1 %s, want %d of %d", got, reason, want, len(pods.Items))
+		tCtx.Errorf("%d pods wait because %s, want %d of %d", got, reason, want, len(pods.Items))
 	}
 }
 
