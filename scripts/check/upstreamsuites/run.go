@@ -26,9 +26,9 @@ type Runner struct {
 	Env []string
 }
 
-// Run runs suites one after the other: their API servers fail if they take more than 10 seconds to start. Those that run
-// alone wait more than they compute, so they run beside the others, with the gate off, then on. The others run with both at
-// once. Tests that fail are no error: the results say so.
+// Run runs suites one after the other: their API servers fail if they take more than 10 seconds to start. Only those that
+// are not run with the gate off and on at once run beside the others: they wait more than they compute. Tests that fail are
+// no error: the results say so.
 func (r Runner) Run(ctx context.Context, suites []Suite, s *run.Step) (Results, error) {
 	var pkgs []string
 	for _, suite := range suites {
@@ -38,20 +38,20 @@ func (r Runner) Run(ctx context.Context, suites []Suite, s *run.Step) (Results, 
 		return nil, err
 	}
 	results := make(Results, len(suites))
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
-	for i, suite := range suites {
-		s.Sayf("%d/%d %s", i+1, len(suites), suite.Folder)
-		results[i].Suite = suite
-		run := func() error { return r.offAndOn(ctx, &results[i], s) }
-		if suite.Alone {
-			group.Go(run)
-		} else if err := run(); err != nil {
-			cancel()
-			return nil, errors.Join(err, group.Wait())
+	group.Go(func() error {
+		for i, suite := range suites {
+			s.Sayf("%d/%d %s", i+1, len(suites), suite.Folder)
+			results[i].Suite = suite
+			run := func() error { return r.offAndOn(ctx, &results[i], s) }
+			if suite.Alone {
+				group.Go(run)
+			} else if err := run(); err != nil {
+				return err
+			}
 		}
-	}
+		return nil
+	})
 	return results, group.Wait()
 }
 
