@@ -114,9 +114,8 @@ func startDriver(tCtx ktesting.TContext, sched *scheduler.Scheduler, w *schedule
 	if params["classes"] > 1 {
 		config.Create = storeObjects
 	}
-	driverCtx := tCtx.WithCancel()
 	begin := time.Now()
-	driver, err := modeldriver.Start(driverCtx, tCtx.Client(), config)
+	stop, err := start(tCtx, config)
 	if err != nil {
 		return err
 	}
@@ -124,8 +123,7 @@ func startDriver(tCtx ktesting.TContext, sched *scheduler.Scheduler, w *schedule
 	var took time.Duration
 	var inUse float64
 	tCtx.Cleanup(func() {
-		driverCtx.Cancel("workload is done")
-		driver.Wait()
+		stop()
 		if b, ok := tCtx.TB().(*testing.B); ok && config.Create != nil {
 			// How long it took until the scheduler knew all objects, and what was in use then. Not
 			// earlier: scheduler_perf drops what was reported before the pods.
@@ -143,6 +141,16 @@ func startDriver(tCtx ktesting.TContext, sched *scheduler.Scheduler, w *schedule
 	return createClaims(tCtx, namespace, params["measurePods"], "1Gi", config.Classes...)
 }
 
+// start starts a driver, which has to be stopped when the workload is done.
+func start(tCtx ktesting.TContext, config modeldriver.Config) (stop func(), err error) {
+	driverCtx := tCtx.WithCancel()
+	driver, err := modeldriver.Start(driverCtx, tCtx.Client(), config)
+	return func() {
+		driverCtx.Cancel("workload is done")
+		driver.Wait()
+	}, err
+}
+
 // startTenant creates the claims of the pods of another tenant, if the workload has any, and one that was sent to a node. The driver
 // of that node creates no volume.
 func startTenant(tCtx ktesting.TContext, w *schedulerperf.Workload, nodes []corev1.Node) error {
@@ -154,8 +162,8 @@ func startTenant(tCtx ktesting.TContext, w *schedulerperf.Workload, nodes []core
 	if err != nil {
 		return err
 	}
-	node, driverCtx := nodes[0], tCtx.WithCancel()
-	driver, err := modeldriver.Start(driverCtx, tCtx.Client(), modeldriver.Config{
+	node := nodes[0]
+	stop, err := start(tCtx, modeldriver.Config{
 		Name:    "tenant.example.com",
 		Classes: []string{tenantClass},
 		Segments: []modeldriver.Segment{{
@@ -176,8 +184,7 @@ func startTenant(tCtx ktesting.TContext, w *schedulerperf.Workload, nodes []core
 			reason = fmt.Sprint(1, " ", volumebinding.ErrReasonCapacityReserved)
 		}
 		expectWaiting(tCtx, pods, reason)
-		driverCtx.Cancel("workload is done")
-		driver.Wait()
+		stop()
 	})
 	sent := newClaim(pods, "60Gi", tenantClass)
 	sent.Annotations = map[string]string{volume.AnnSelectedNode: node.Name}
