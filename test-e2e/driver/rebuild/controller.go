@@ -75,7 +75,7 @@ func (c *Controller) place(ctx context.Context, name string) error {
 		return nil // A cache does not fail: it is not there.
 	}
 	v, err := c.Volume(ctx, name, pv.Spec.CSI.VolumeHandle)
-	for err == nil && v.PV != nil && v.PV.DeletionTimestamp == nil {
+	for err == nil && v.PV != nil {
 		cluster, err := c.Cluster(ctx, v)
 		if err != nil {
 			return err

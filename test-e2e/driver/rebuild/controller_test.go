@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/ptr"
 
 	"capacityv2.internal/test-e2e/driver/apitest"
 )
@@ -133,6 +134,23 @@ func (h *harness) expect(want string) {
 		}
 	}
 	h.Errorf("PersistentVolume: %q; expected %q", got, want)
+}
+
+// TestTerminating releases a volume whose PersistentVolume was deleted by hand: it stays while the claim is there.
+func TestTerminating(t *testing.T) {
+	h := newHarness(t, "n1")
+	pv, err := h.client.CoreV1().PersistentVolumes().Get(t.Context(), "pv", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pv.Finalizers, pv.DeletionTimestamp = []string{"kubernetes.io/pv-protection"}, ptr.To(metav1.Now())
+	if _, err := h.client.CoreV1().PersistentVolumes().Update(t.Context(), pv, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	h.cordon("n1")
+	h.expect("released n1=uid1; released-from n1")
+	h.uncordon("n1")
+	h.expect("n1; released-from n1")
 }
 
 // TestDrain moves a volume to another node, with a controller that is killed after each step.

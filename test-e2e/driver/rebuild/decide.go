@@ -143,7 +143,7 @@ func Serve(v Volume, c Cluster, node string, has bool) Answer {
 	switch isInUseElsewhere := v.InUse.Node != "" && v.InUse.Node != node; {
 	case c.IsClaimGone, v.Affinity != nil && !slices.Contains(v.Affinity, node):
 		return Elsewhere
-	case v.IsUnconfirmed: // It may be taken back, and a copy that was written to with it.
+	case v.IsUnconfirmed, c.Nodes[node].IsOff: // It may be taken back. Of a node that is off, others are told that nothing writes there.
 		return Wait
 	case v.Affinity != nil && !has:
 		return Lost

@@ -119,11 +119,13 @@ func TestServe(t *testing.T) {
 		{"n2; begun n3/x", "S=n2", "n2", true, ServeCopy},
 		{"n2; unconfirmed n1=uid1; begun n2/x; copied n2/x", "S=n2", "n2", true, Wait},
 		{"n2; in-use n1/first", "S=n2", "n2", true, InUse},
+		{"n2", "S=n2 off=n2", "n2", true, Wait}, // the taint says that nothing writes there
 		{"foreign", "S=n2", "n2", true, Elsewhere},
 		// unset, S, and has the data
 		{"released n2=uid1", "S=n2", "n2", true, Wait}, // the controller sets the affinity: a home can be used
 		{"released n2=uid1", "S=n2 cordoned=n2", "n2", true, ServeCopy},
 		{"released n2=uid1; in-use n2/first", "S=n2 cordoned=n2", "n2", true, ServeCopy},
+		{"released n2=uid1", "S=n2 off=n2", "n2", true, Wait},
 		{"released n2=uid1; begun n3/x", "S=n2 cordoned=n2", "n2", true, Wait},
 		{"released n2=uid1", "S=n2 new=n2", "n2", true, Wait}, // recreated: it shows its copy first
 		// unset, S, and does not have the data

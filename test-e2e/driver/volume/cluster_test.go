@@ -214,20 +214,23 @@ func (c *cluster) cordon(name, how string) {
 // place does the work of the controller, which sees a pod where the claim was sent.
 func (c *cluster) place() {
 	c.Helper()
-	api := rebuild.API{Names: named, Client: c.server}
-	for {
-		v, err := api.Volume(c.Context(), volumeName, volumeName+"@n")
-		c.must(err)
-		state, err := api.Cluster(c.Context(), v)
-		c.must(err)
-		state.Pods = map[string]bool{state.Selected: false}
-		change := named.Next(v, state)
-		if change == nil {
-			return
-		}
-		_, err = api.Patch(c.Context(), v, change)
-		c.must(err)
+	for c.change() {
 	}
+}
+
+// change does one step of that, and returns whether there was one.
+func (c *cluster) change() bool {
+	c.Helper()
+	api := rebuild.API{Names: named, Client: c.server}
+	v, err := api.Volume(c.Context(), volumeName, volumeName+"@n")
+	c.must(err)
+	state, err := api.Cluster(c.Context(), v)
+	c.must(err)
+	state.Pods = map[string]bool{state.Selected: false}
+	change := named.Next(v, state)
+	_, err = api.Patch(c.Context(), v, change)
+	c.must(err)
+	return change != nil
 }
 
 // stage repeats the call until it ends otherwise than with Aborted, as a kubelet does.
@@ -266,7 +269,22 @@ func drained(t *testing.T) (c *cluster, handle string) {
 	return c, handle
 }
 
-// moved is the same, and a pod has read the volume on m.
+// copied is the same, and m has a complete copy.
+func copied(t *testing.T) (c *cluster, handle string) {
+	t.Helper()
+	c, handle = drained(t)
+	for range 400 {
+		_ = c.nodes["m"].Stage(c.call, handle, c.path("m"))
+		if c.pv().Copied.Node == "m" {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	c.expectCopies("m", handle, "copy copied")
+	return c, handle
+}
+
+// moved is a cluster with a volume on n, which was drained, and a pod has read the volume on m.
 func moved(t *testing.T) (c *cluster, handle string) {
 	t.Helper()
 	c, handle = drained(t)

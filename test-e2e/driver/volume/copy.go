@@ -97,7 +97,9 @@ func (n *Node) reserve(ctx context.Context, k *known) (store.Copy, error) {
 }
 
 // isWanted tells whether a copy that does not count yet is still wanted.
-func (k *known) isWanted(n *Node, c store.Copy) bool { return rebuild.IsWanted(k.Volume, n.Name, c.ID) }
+func (k *known) isWanted(n *Node, c store.Copy) bool {
+	return rebuild.IsWanted(k.Volume, n.Name, c.ID) && (k.IsUnconfirmed || !isEnded(k.PV))
+}
 
 // open opens the copy that counts, on another node that has the volume.
 func (n *Node) open(ctx context.Context, k *known) (*os.File, error) {

@@ -126,10 +126,7 @@ func TestGone(t *testing.T) {
 // TestEnded removes old copies at once, when the volume is deleted with its claim.
 func TestEnded(t *testing.T) {
 	c, v := moved(t)
-	pv := c.pv().PV.DeepCopy()
-	pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete
-	_, err := c.server.CoreV1().PersistentVolumes().Update(t.Context(), pv, metav1.UpdateOptions{})
-	c.must(err)
+	c.end()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- c.nodes["n"].Run(ctx) }()
@@ -139,6 +136,39 @@ func TestEnded(t *testing.T) {
 	c.must(c.nodes["m"].Delete(t.Context(), v))
 	stop()
 	c.must(<-ended)
+}
+
+// TestEndedBeforeItCounts removes a complete copy whose volume is deleted with its claim before the copy counts.
+func TestEndedBeforeItCounts(t *testing.T) {
+	c, v := copied(t)
+	c.end()
+	c.sweep(v)
+	if pv := c.pv(); pv.Begun.Node != "" || pv.Copied.Node != "" {
+		t.Errorf("begun %v and copied %v name a copy that is gone", pv.Begun, pv.Copied)
+	}
+	c.expectCopies("m", v, "")
+	c.expectCopies("n", v, "first ready")
+	c.must(c.nodes["n"].Delete(t.Context(), v))
+}
+
+// TestEndedUnconfirmed keeps the copy that is about to count.
+func TestEndedUnconfirmed(t *testing.T) {
+	c, v := copied(t)
+	c.change()
+	c.end()
+	c.sweep(v)
+	c.expectCopies("m", v, "copy copied")
+	c.place()
+	c.must(c.nodes["m"].Delete(t.Context(), v))
+}
+
+// end has the claim of a volume deleted that is to be deleted with it.
+func (c *cluster) end() {
+	c.Helper()
+	pv := c.pv().PV.DeepCopy()
+	pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete
+	_, err := c.server.CoreV1().PersistentVolumes().Update(c.Context(), pv, metav1.UpdateOptions{})
+	c.must(err)
 }
 
 // TestReturnEmpty has a node come back with an empty folder, and with an empty disk: neither shows a copy, offers room or

@@ -366,3 +366,15 @@ func (c *cluster) confirmed(handle string) {
 		_ = c.nodes["m"].Stage(c.call, handle, c.path("m"))
 	}
 }
+
+// TestUnstageUnconfirmed has the pod go between the two writes that set an affinity: what says which copy counts stays.
+func TestUnstageUnconfirmed(t *testing.T) {
+	c, v := copied(t)
+	if c.change(); !c.pv().IsUnconfirmed {
+		t.Fatal("the affinity is not unconfirmed")
+	}
+	c.expect(c.nodes["m"].Unstage(c.call, v, c.path("m")), codes.Aborted, "about to be confirmed")
+	c.place()
+	c.unstage("m", v)
+	c.read("m", v, "first")
+}

@@ -27,7 +27,7 @@ const (
 	// mountTime is how long a call may take that stages a volume.
 	mountTime = 3 * time.Minute
 	// sweepers are how many volumes are looked at side by side, so that one disk that hangs does not keep the others waiting.
-	sweepers = 4
+	sweepers = 100
 )
 
 // Run looks at each volume that this node has when its PersistentVolume changes, until the context ends.
@@ -103,12 +103,22 @@ func (n *Node) tidy(ctx context.Context, k *known) (err error) {
 		switch {
 		case k.PV != nil && (c.ID == k.Copy || k.isWanted(n, c)):
 		case c.State == store.Half, k.PV == nil && c.IsDue(), k.PV != nil && isEnded(k.PV):
-			err = errors.Join(err, n.Store.Remove(ctx, c))
+			err = errors.Join(err, n.giveUp(ctx, k, c))
 		case k.PV != nil:
 			err = errors.Join(err, n.retire(ctx, k, c))
 		}
 	}
 	return err
+}
+
+// giveUp removes a copy, and before that the flags that name it: nobody may set an affinity for it.
+func (n *Node) giveUp(ctx context.Context, k *known, c store.Copy) error {
+	if k.Begun.ID == c.ID {
+		if err := n.patch(ctx, k, n.API.Cancel(k.Volume, n.Name)); err != nil {
+			return err
+		}
+	}
+	return n.Store.Remove(ctx, c)
 }
 
 // releaseUnused takes in-use away if nothing can write, as after the node was restarted. The kubelet may never ask for that.
