@@ -175,8 +175,8 @@ func (w *refuser) RoundTrip(request *http.Request) (*http.Response, error) {
 		return answer(request, metav1.StatusReasonForbidden, http.StatusForbidden)
 	}
 	query := request.URL.Query()
-	// A watch that begins with a list does not go on from a version.
-	if query.Get("watch") == "" || query.Get("sendInitialEvents") == "true" || !w.link.refuses(resourceOf(request.URL.Path)) {
+	// A watch that begins with a list lists again by itself: so do informers when a connection is ended in the middle of an event.
+	if query.Get("watch") == "" || !w.link.refuses(resourceOf(request.URL.Path)) || query.Get("sendInitialEvents") == "true" {
 		return w.next.RoundTrip(request)
 	}
 	return answer(request, metav1.StatusReasonExpired, http.StatusGone)

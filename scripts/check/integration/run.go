@@ -17,7 +17,7 @@ import (
 )
 
 // suites are those of every change, the longest first.
-var suites = []string{"./scheduling", "./rescheduling", "./publishing", "./stress", "./driverguide", "./apifields"}
+var suites = []string{"./scheduling", "./rescheduling", "./publishing", "./stress", "./driverguide", "./apifields", "./clustertest"}
 
 // stockTests are the tests of these suites that start stock programs.
 const stockTests = "^TestStock"
