@@ -21,14 +21,14 @@ import (
 )
 
 func demoVerb() *cobra.Command {
-	return cli.Verb("demo", "Show the stories of the KEP on a local cluster, before and after, and draw them", `
+	return cli.Verb("demo", "Show the stories of the KEP on a local cluster, without and with the series, and draw them", `
 Each story is told twice: with the scheduler and the provisioner as they were released, and
 with those of the series. A table fills while it runs, for about five minutes after the
 build. It brings up a cluster of three nodes, and ends it. The picture is in _work/demo; a
 copy of it in docs/images is for the README.`, "", demo)
 }
 
-// demo shows the stories of the KEP on a cluster of its own, before and after, and draws a picture of that.
+// demo shows the stories of the KEP on a cluster of its own, without and with the series, and draws a picture of that.
 func demo(ctx context.Context, ws workspace.Workspace) error {
 	work := filepath.Join(ws.Work, "demo")
 	if err := os.MkdirAll(work, 0o755); err != nil {

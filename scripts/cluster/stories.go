@@ -12,7 +12,6 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 
 	"capacityv2.internal/scripts/ground/files"
@@ -23,25 +22,33 @@ import (
 type storyResult struct {
 	Story       int
 	Side, Title string
-	Wanted      int
-	// Running is how many pods run in the end, Failed how many volumes were asked for where there was no room.
-	Running, Failed int
+	// Running of Wanted pods run in the end. Done is that all do.
+	Running, Wanted int
+	Done            bool
+	// Failed is how many volumes were asked for where there was no room.
+	Failed int
+	// Seconds is the time until all run, or that they were waited for.
+	Seconds float64
+	// Course is how many run from a second on.
+	Course []struct {
+		Seconds float64
+		Running int
+	}
 }
 
-// barRoom is how much higher a picture is than its bars, for the numbers above them and the legend.
-const barRoom = 1.5
+// legendRoom is how much higher a picture is than its lines, for the legend.
+const legendRoom = 1.4
 
 // The pictures stand beside each other.
 const (
 	storyWidth  = 9 * vg.Centimeter
 	storyHeight = 7 * vg.Centimeter
-	barWidth    = 1.4 * vg.Centimeter
 )
 
-var colors = map[string]color.Color{"before": picture.Red, "after": picture.Blue}
+// sideColors are those of the sides, in the order in which they are told.
+var sideColors = []color.Color{picture.Red, picture.Blue}
 
-// drawStories reads the results and draws a picture for each story: how many pods run, and how
-// many volumes were asked for where there was no room.
+// drawStories reads the results and draws a picture for each story: how many pods run, over time.
 func drawStories(results, out string) error {
 	var all []storyResult
 	if err := files.ReadJSON(results, &all); err != nil {
@@ -62,30 +69,44 @@ func drawStories(results, out string) error {
 func describe(all []storyResult) string {
 	var lines []string
 	for _, r := range all {
-		lines = append(lines, fmt.Sprintf("Story %d (%s), %s: %d of %d pods run, %d volumes refused.", r.Story, r.Title, r.Side, r.Running, r.Wanted, r.Failed))
+		lines = append(lines, fmt.Sprintf("Story %d (%s), %s; %d volumes refused.", r.Story, r.Title, r.outcome(), r.Failed))
 	}
 	return strings.Join(lines, " ")
 }
 
+// outcome is how many pods run in the end, and since when.
+func (r storyResult) outcome() string {
+	if r.Done {
+		return fmt.Sprintf("%s: all %d run after %.1f s", r.Side, r.Wanted, r.Seconds)
+	}
+	return fmt.Sprintf("%s: %d of %d run after %.0f s", r.Side, r.Running, r.Wanted, r.Seconds)
+}
+
 // storyPlots returns one for each story, in the order of the results.
 func storyPlots(all []storyResult) ([]*plot.Plot, error) {
+	ends := map[int]float64{}
+	for _, r := range all {
+		ends[r.Story] = max(ends[r.Story], r.Seconds)
+	}
 	var list []*plot.Plot
 	stories := map[int]*plot.Plot{}
+	sides := map[int]int{}
 	for _, r := range all {
 		p := stories[r.Story]
 		if p == nil {
 			p = picture.New()
 			p.Title.Text = fmt.Sprintf("Story %d: %s", r.Story, r.Title)
-			p.Y.Min, p.Y.Max = 0, float64(r.Wanted)*barRoom
-			p.Y.Tick.Marker = plot.TickerFunc(wholeNumbers)
-			p.NominalX("pods that run", "volumes refused")
+			p.X.Label.Text, p.Y.Label.Text = "seconds", fmt.Sprintf("pods that run, of %d", r.Wanted)
+			p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, ends[r.Story], 0, float64(r.Wanted)*legendRoom
+			p.Y.Tick.Marker = plot.TickerFunc(func(low, _ float64) []plot.Tick { return wholeNumbers(low, float64(r.Wanted)) })
 			p.Legend.Top, p.Legend.Left = true, true
 			stories[r.Story] = p
 			list = append(list, p)
 		}
-		if err := addSide(p, r); err != nil {
+		if err := addSide(p, r, sideColors[sides[r.Story]%len(sideColors)], ends[r.Story]); err != nil {
 			return nil, err
 		}
+		sides[r.Story]++
 	}
 	if len(list) == 0 {
 		return nil, fmt.Errorf("there is no story")
@@ -93,25 +114,20 @@ func storyPlots(all []storyResult) ([]*plot.Plot, error) {
 	return list, nil
 }
 
-// addSide draws one side of a story.
-func addSide(p *plot.Plot, r storyResult) error {
-	values := plotter.Values{float64(r.Running), float64(r.Failed)}
-	bars, err := plotter.NewBarChart(values, barWidth)
+// addSide draws one side of a story, up to the end of the other one.
+func addSide(p *plot.Plot, r storyResult, c color.Color, end float64) error {
+	points := plotter.XYs{{X: 0, Y: 0}}
+	for _, change := range r.Course {
+		points = append(points, plotter.XY{X: change.Seconds, Y: float64(change.Running)})
+	}
+	points = append(points, plotter.XY{X: end, Y: float64(r.Running)})
+	line, err := plotter.NewLine(points)
 	if err != nil {
 		return err
 	}
-	bars.Color, bars.LineStyle.Width, bars.Offset = colors[r.Side], 0, barWidth/2
-	if r.Side == "before" {
-		bars.Offset = -bars.Offset
-	}
-	labels, err := picture.Texts([]string{strconv.Itoa(r.Running), strconv.Itoa(r.Failed)}, plotter.XYs{{X: 0, Y: values[0]}, {X: 1, Y: values[1]}},
-		10, text.XCenter, text.YBottom, vg.Point{X: bars.Offset, Y: vg.Points(2)})
-	if err != nil {
-		return err
-	}
-	p.Add(bars, labels)
-	p.Legend.Add(r.Side, bars)
-	p.Y.Max = max(p.Y.Max, values[0]*barRoom, values[1]*barRoom)
+	line.StepStyle, line.Width, line.Color = plotter.PostStep, vg.Points(2), c
+	p.Add(line)
+	p.Legend.Add(r.outcome(), line)
 	return nil
 }
 

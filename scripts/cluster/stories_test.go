@@ -17,10 +17,13 @@ func TestDrawStories(t *testing.T) {
 	}{
 		{
 			name: "two sides",
-			results: `[{"Story": 2, "Side": "before", "Title": "many pods", "Wanted": 3, "Running": 1, "Failed": 12},
-				{"Story": 2, "Side": "after", "Title": "many pods", "Wanted": 3, "Running": 3}]`,
-			want: []string{"<svg", ">Story 2: many pods<", ">volumes refused<", ">before<", ">after<", ">12<", "font-family:Liberation Sans,sans-serif",
-				"<title>Story 2 (many pods), before: 1 of 3 pods run, 12 volumes refused. Story 2 (many pods), after: 3 of 3"},
+			results: `[{"Story": 2, "Side": "stock scheduler", "Title": "many pods", "Wanted": 3, "Running": 1, "Failed": 12, "Seconds": 30.1,
+				"Course": [{"Seconds": 1, "Running": 0}, {"Seconds": 20, "Running": 1}]},
+				{"Story": 2, "Side": "with the series", "Title": "many pods", "Wanted": 3, "Running": 3, "Done": true, "Seconds": 4.26,
+				"Course": [{"Seconds": 4.26, "Running": 3}]}]`,
+			want: []string{"<svg", ">Story 2: many pods<", ">pods that run, of 3<", ">seconds<", "font-family:Liberation Sans,sans-serif",
+				">stock scheduler: 1 of 3 run after 30 s<", ">with the series: all 3 run after 4.3 s<",
+				"<title>Story 2 (many pods), stock scheduler: 1 of 3 run after 30 s; 12 volumes refused. Story 2 (many pods), with the series: all 3"},
 		},
 		{name: "nothing", results: `[]`, err: "there is no story"},
 		{name: "no JSON", results: `x`, err: "invalid character"},

@@ -19,6 +19,12 @@ import (
 	"capacityv2.internal/test-e2e/measure"
 )
 
+// The sides of each story.
+const (
+	stock  = "stock scheduler"
+	series = "with the series"
+)
+
 // options are the flags.
 type options struct {
 	kubeconfig, components, stockScheduler, logs, out string
@@ -45,15 +51,15 @@ func run(ctx context.Context, o options) error {
 	t := newTable(os.Stdout)
 	results := make([]result, 0, 2*len(stories))
 	for _, side := range []struct {
-		name        string
+		name, log   string
 		scheduler   measure.Scheduler
 		provisioner measure.Provisioner
 	}{
-		{"before", measure.Scheduler{Program: o.stockScheduler}, measure.Stock},
-		{"after", measure.Scheduler{Program: filepath.Join(o.components, "kube-scheduler"), Policy: "InFlight"}, measure.Patched},
+		{stock, "scheduler-stock.log", measure.Scheduler{Program: o.stockScheduler}, measure.Stock},
+		{series, "scheduler-series.log", measure.Scheduler{Program: filepath.Join(o.components, "kube-scheduler"), Policy: "InFlight"}, measure.Patched},
 	} {
-		t.say("%s: kube-scheduler and external-provisioner begin", side.name)
-		side.scheduler.Kubeconfig, side.scheduler.Log = o.kubeconfig, filepath.Join(o.logs, "scheduler-"+side.name+".log")
+		t.say("%s: kube-scheduler and external-provisioner start", side.name)
+		side.scheduler.Kubeconfig, side.scheduler.Log = o.kubeconfig, filepath.Join(o.logs, side.log)
 		process, err := side.scheduler.Start(o.components)
 		if err != nil {
 			return err
@@ -76,9 +82,9 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	for _, r := range results {
-		if r.Side == "after" && (!r.Done || r.Failed > 0) {
-			return fmt.Errorf("story %d, after: %d of %d pods run, %d volumes were asked for where there was no room; expected %d and 0",
-				r.Story, r.Running, r.Wanted, r.Failed, r.Wanted)
+		if r.Side == series && (!r.Done || r.Failed > 0) {
+			return fmt.Errorf("story %d, %s: %d of %d pods run, %d volumes were asked for where there was no room; expected %d and 0",
+				r.Story, r.Side, r.Running, r.Wanted, r.Failed, r.Wanted)
 		}
 	}
 	return nil

@@ -26,16 +26,23 @@ const (
 type result struct {
 	Story       int
 	Side, Title string
-	// Running of Wanted pods run. Done is that they did in time, and that exactly the
-	// others were refused.
+	// Running of Wanted pods run, in the end. Done is that all did in time.
 	Running, Wanted int
 	Done            bool
+	// Course is how the number of pods that run changed.
+	Course []point
 	// Failed is how many volumes were asked for where there was no room.
 	Failed int
 	// Seconds is the time until it was done, or that it was waited for.
 	Seconds float64
 	// Said is what the scheduler said of the pods without a node.
 	Said string
+}
+
+// point is that so many pods run from a time on, in seconds since the story began.
+type point struct {
+	Seconds float64
+	Running int
 }
 
 // runStory runs a story in a cluster with empty pools, and fills its row of the table.
@@ -80,15 +87,13 @@ func runStory(ctx context.Context, o options, s story, side string, p measure.Pr
 		if err != nil {
 			return false
 		}
-		reasons := measure.Unschedulable(pods)
-		refused := 0
-		for _, n := range reasons {
-			refused += n
-		}
 		now := time.Now()
-		r.Running, r.Failed, r.Said = tl.Running(), tl.SentBack(), said(reasons)
+		r.Running, r.Failed, r.Said = tl.Running(), tl.SentBack(), said(measure.Unschedulable(pods))
 		r.Seconds = now.Sub(begin).Seconds()
-		if r.Running != s.Wanted || refused != s.Refused {
+		if n := len(r.Course); n == 0 || r.Course[n-1].Running != r.Running {
+			r.Course = append(r.Course, point{r.Seconds, r.Running})
+		}
+		if r.Running != s.Wanted {
 			good = time.Time{}
 		} else if good.IsZero() {
 			good = now
