@@ -5,8 +5,8 @@
 //
 // Some tests are about objects that an earlier provisioner has left, or that the API server refuses and a fake client accepts.
 // Others have a driver that fails, and hold the provisioner up at certain points: when a volume was created and not confirmed,
-// and when the capacity is known and not written. Others are about numbers: of nodes, of what watchers get, and of schedulers,
-// each with pods of its own.
+// and when the capacity is known and not written. Others are about numbers: of what watchers get, and of schedulers, each with
+// pods of its own.
 //
 // Environment: COMPONENTS is the folder with kube-scheduler and external-provisioner, with the series.
 package publishing

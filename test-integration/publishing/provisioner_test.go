@@ -18,7 +18,6 @@ const (
 	class = "central"
 	// nodeLabel has the name of a node, and is the topology of the driver.
 	nodeLabel = "topology.central.example.com/node"
-	nodes     = 100
 	// places is how many volumes fit on a node, volumeSize what each takes, in GiB.
 	places, volumeSize = 2, 10
 	// limit is how long pods may take to get nodes. It is longer than the timeout of
