@@ -8,9 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/component-base/metrics/testutil"
 	st "k8s.io/kubernetes/pkg/scheduler/testing"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
@@ -18,27 +17,13 @@ import (
 	"capacityv2.internal/test-integration/modeldriver"
 )
 
-// names are those of schedulers in pods: every other pod has the first one.
+// names are those of the schedulers, one program each: every other pod has the first one.
 var names = []string{"a", "b"}
 
-// layout is what programs of kube-scheduler decide: each for pods with some of the names, and for all nodes or for
-// a part of them.
-type layout struct {
-	name   string
-	shards [][]string
-	byNode bool
-}
-
-var (
-	two       = layout{"two", [][]string{names[:1], names[1:]}, false}
-	twoByNode = layout{"two, each with half of the nodes", [][]string{names[:1], names[1:]}, true}
-)
-
-// schedulers are programs that decide for pods with the names, and the URLs of their metrics.
+// schedulers are the programs, and the URLs of their metrics.
 type schedulers struct {
 	*clustertest.Cluster
 	driver *modeldriver.Driver
-	nodes  int
 	urls   []string
 }
 
@@ -49,36 +34,30 @@ const addedAffinity = `  pluginConfig:
       addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: %s, operator: In, values: [%s]}]}]}}
 `
 
-// config returns the configuration of the scheduler for one of the shards.
-func (l layout) config(kubeconfig string, shard, nodes int) string {
-	text := clustertest.SchedulerConfig(kubeconfig) + "profiles:\n"
+// schedulerConfig returns the configuration of one of the schedulers, for all nodes or for every other one.
+func schedulerConfig(kubeconfig string, scheduler, nodes int, halves bool) string {
+	text := clustertest.SchedulerConfig(kubeconfig) + "profiles:\n- schedulerName: " + names[scheduler] + "\n"
+	if !halves {
+		return text
+	}
 	var own []string
-	for i := range nodes {
-		if i%len(l.shards) == shard {
-			own = append(own, fmt.Sprintf("node-%d", i+1))
-		}
+	for i := scheduler; i < nodes; i += len(names) {
+		own = append(own, fmt.Sprintf("node-%d", i+1))
 	}
-	for _, name := range l.shards[shard] {
-		text += "- schedulerName: " + name + "\n"
-		if l.byNode {
-			text += fmt.Sprintf(addedAffinity, clustertest.NodeLabel, strings.Join(own, ", "))
-		}
-	}
-	return text
+	return text + fmt.Sprintf(addedAffinity, clustertest.NodeLabel, strings.Join(own, ", "))
 }
 
-// startSchedulers starts a control plane with a driver, a provisioner, and the schedulers of a layout, with the feature
-// gate if it is on.
-func startSchedulers(tb testing.TB, nodes int, v variant, l layout) *schedulers {
-	tb.Helper()
-	c := clustertest.StartWith(ktesting.Init(tb), clustertest.Options{NoScheduler: true})
-	s := &schedulers{Cluster: c, driver: createDriver(c, nodes, places*volumeSize<<30, class), nodes: nodes}
-	startProvisioner(c, s.driver, v, c.RESTConfig())
+// startSchedulers starts a control plane with a driver, a provisioner, and the schedulers.
+func startSchedulers(t *testing.T, nodes int, halves bool) *schedulers {
+	t.Helper()
+	c := clustertest.StartWith(ktesting.Init(t), clustertest.Options{NoScheduler: true})
+	s := &schedulers{Cluster: c, driver: createDriver(c, nodes, places*volumeSize<<30, class)}
+	startProvisioner(c, s.driver, variant{qps: 20}, c.RESTConfig())
 	expectPools(c, nodes, places*volumeSize<<30)
 	program := clustertest.Program(c.TContext.TContext, "COMPONENTS", "kube-scheduler")
-	for shard := range l.shards {
+	for i := range names {
 		kubeconfig := clustertest.Kubeconfig(c.TContext.TContext, c.RESTConfig(), "")
-		config := clustertest.WriteSchedulerConfig(c.TContext.TContext, l.config(kubeconfig, shard, nodes))
+		config := clustertest.WriteSchedulerConfig(c.TContext.TContext, schedulerConfig(kubeconfig, i, nodes, halves))
 		_, address := clustertest.StartComponent(c.TContext.TContext, program, kubeconfig, "--config="+config,
 			"--feature-gates=CSIStorageCapacityV2=true")
 		c.Eventually(func(ctx context.Context) error {
@@ -90,37 +69,34 @@ func startSchedulers(tb testing.TB, nodes int, v variant, l layout) *schedulers 
 	return s
 }
 
-// fill creates as many pods as there are places, and waits until all have one. It returns how long that took.
-func (s *schedulers) fill() (placed int, took time.Duration) {
+// fill creates so many pods, and waits until all have a node.
+func (s *schedulers) fill(pods int) {
 	s.Helper()
-	began := time.Now()
-	for i := range s.nodes * places {
+	for i := range pods {
 		s.CreatePod(clustertest.Pod{
 			Name: fmt.Sprintf("pod-%d", i), Class: class, Sizes: []string{size},
 			With: func(pod *st.PodWrapper) { pod.SchedulerName(names[i%len(names)]) },
 		})
 	}
-	err := wait.PollUntilContextTimeout(s, 100*time.Millisecond, limit, true, func(context.Context) (bool, error) {
-		pods, err := s.Placed(s)
-		placed = len(pods)
-		return placed == s.nodes*places, err
-	})
-	if err != nil && !wait.Interrupted(err) {
-		s.Fatalf("list pods: %v", err)
-	}
-	return placed, time.Since(began)
+	s.Patience = limit
+	s.WaitForPlaced(pods)
+	s.Patience = clustertest.Patience
 }
 
 // sum returns that of a metric of volume binding over all schedulers. One that has not counted yet has 0.
-func (s *schedulers) sum(metric string, labels ...string) (int, error) {
+func (s *schedulers) sum(metric string) (int, error) {
 	total := 0.0
 	for _, url := range s.urls {
-		all, err := metricsOf(s, url)
+		text, err := clustertest.Get(s, url)
 		if err != nil {
 			return 0, err
 		}
-		if value, err := all.sum("scheduler_volume_binding_capacity_"+metric, labels...); err == nil {
-			total += value
+		all := testutil.NewMetrics()
+		if err := testutil.ParseMetrics(string(text), &all); err != nil {
+			return 0, err
+		}
+		for _, sample := range all["scheduler_volume_binding_capacity_"+metric] {
+			total += float64(sample.Value)
 		}
 	}
 	return int(total), nil
@@ -140,29 +116,27 @@ func (s *schedulers) checkNothingReserved(context.Context) error {
 // gets one, whatever the schedulers do not know of each other, and nothing stays reserved. No volume is refused where
 // each scheduler has nodes of its own.
 func TestTwoSchedulers(t *testing.T) {
-	for _, l := range []layout{two, twoByNode} {
-		t.Run(l.name, func(t *testing.T) {
+	for name, halves := range map[string]bool{"all nodes": false, "half of the nodes each": true} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			testTwoSchedulers(t, l)
+			testTwoSchedulers(t, halves)
 		})
 	}
 }
 
-func testTwoSchedulers(t *testing.T, l layout) {
-	const nodes = 10
-	s := startSchedulers(t, nodes, variant{qps: 20}, l)
-	if placed, took := s.fill(); placed != nodes*places {
-		t.Fatalf("%d pods have a node after %v, want %d", placed, took, nodes*places)
-	}
+func testTwoSchedulers(t *testing.T, halves bool) {
+	const nodes, pods = 10, 10 * places
+	s := startSchedulers(t, nodes, halves)
+	s.fill(pods)
 	reservations, err := s.sum("reservations_total")
 	s.ExpectNoError(err, "metrics of the schedulers")
-	if reservations < nodes*places {
-		t.Errorf("the schedulers have reserved room for %d volumes, want %d or more", reservations, nodes*places)
+	if reservations < pods {
+		t.Errorf("the schedulers have reserved room for %d volumes, want %d or more", reservations, pods)
 	}
 	s.Eventually(s.checkNothingReserved)
 	expectPools(s.Cluster, nodes, 0)
 	expectFull(t, s.driver)
-	if l.byNode {
+	if halves {
 		// Else what one has decided may not have come to the other one yet.
 		expectNoRefusals(t, s.driver)
 	}
