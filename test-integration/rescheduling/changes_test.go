@@ -7,42 +7,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	st "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	"capacityv2.internal/test-integration/clustertest"
 )
-
-// TestClaimChangesBeforeBinding: a decision for a claim that somebody else has
-// written meanwhile is made again.
-func TestClaimChangesBeforeBinding(t *testing.T) {
-	clustertest.ForAnyPolicy(t, testClaimChangesBeforeBinding)
-}
-
-func testClaimChangesBeforeBinding(t *testing.T, options clustertest.Options) {
-	c, binding := startHolding(t, options, "node-2", true)
-	createNodes(c, 2)
-	driver := c.StartDriver(local([]int64{100}, []int64{100}))
-	startApp(c, "100Gi")
-	data := observe(c, "data-app-0")
-	drain(c)
-	c.CreatePod(app)
-	binding.Wait(c)
-
-	_, err := c.Client().CoreV1().PersistentVolumeClaims(c.Namespace).Patch(c, "data-app-0", types.MergePatchType,
-		[]byte(`{"metadata": {"labels": {"owner": "somebody"}}}`), metav1.PatchOptions{})
-	c.ExpectNoError(err, "label claim")
-	close(binding.GoOn)
-
-	c.ExpectNode(app.Name, "node-2")
-	data.expect(c, "node-1", "node-2")
-	if owner := c.Claim("data-app-0").Labels["owner"]; owner != "somebody" {
-		c.Errorf("claim has the owner %q, want what somebody wrote", owner)
-	}
-	expectVolumes(c, driver, 0, 1)
-	expectEvents(c, "PersistentVolumeClaim/data-app-0", "Pod/app-0")
-}
 
 // TestSecondScheduler: while a pod is about to be bound, another scheduler sends the claim
 // elsewhere, for a pod of its own. The first decision is made again, and takes nothing away.

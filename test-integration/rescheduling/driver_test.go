@@ -13,25 +13,6 @@ import (
 	"capacityv2.internal/test-integration/clustertest"
 )
 
-// TestDriverDown: a driver that is down releases no volume, which keeps the pod from every
-// other node. It does so when it is back.
-func TestDriverDown(t *testing.T) { clustertest.ForAnyPolicy(t, testDriverDown) }
-
-func testDriverDown(t *testing.T, options clustertest.Options) {
-	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{100}))
-	driver.Pause(true)
-	drain(c)
-	c.CreatePod(app)
-	c.ExpectReason(app.Name, 1, clustertest.VolumeElsewhere)
-	data.expectUntouched(c)
-	expectEvents(c)
-
-	driver.Pause(false)
-	c.ExpectNode(app.Name, "node-2")
-	data.expect(c, "node-1", "node-2")
-	expectVolumes(c, driver, 0, 1)
-}
-
 // TestWithoutIt: without the feature gate, or for a driver that does not rebuild
 // volumes, it is as it always was. The pod goes where its volume may be used,
 // whether or not there is room, and the claim still has the old node.

@@ -12,23 +12,6 @@ import (
 	"capacityv2.internal/test-integration/modeldriver"
 )
 
-// TestStaleSelectedNode: the node affinity of a volume counts, and not the node for
-// which the claim was provisioned, which is gone. The node is full of this volume.
-func TestStaleSelectedNode(t *testing.T) { clustertest.ForAnyPolicy(t, testStaleSelectedNode) }
-
-func testStaleSelectedNode(t *testing.T, options clustertest.Options) {
-	c, driver, _ := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{10}))
-	send(c, "data-app-0", "gone")
-	data := observe(c, "data-app-0")
-
-	c.DeletePod(app)
-	c.CreatePod(app)
-	c.ExpectNode(app.Name, "node-1")
-	data.expectUntouched(c)
-	expectVolumes(c, driver, 1, 0)
-	expectEvents(c)
-}
-
 // TestMovedByDriver: a driver has moved a volume to node-3, which is drained. The claim
 // still names node-1, which is healthy, and full. There is no privilege for it.
 func TestMovedByDriver(t *testing.T) { clustertest.ForAnyPolicy(t, testMovedByDriver) }

@@ -5,6 +5,7 @@ package rescheduling
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	storagev1 "k8s.io/api/storage/v1"
@@ -23,8 +24,11 @@ func testSimulatedRebuild(t *testing.T, options clustertest.Options) {
 	c := start(t, options)
 	createNodes(c, 1)
 	driver := c.StartDriver(local([]int64{200}))
-	pods := statefulSet(c, 2)
-	for _, pod := range pods {
+	var pods []clustertest.Pod
+	for i := range 2 {
+		pod := clustertest.Pod{Name: fmt.Sprintf("app-%d", i), Claims: []string{fmt.Sprintf("data-app-%d", i)}}
+		pods = append(pods, pod)
+		c.CreateClaim(pod.Claims[0], class, "100Gi")
 		c.CreatePod(pod)
 		c.ExpectNode(pod.Name, "node-1")
 	}

@@ -4,11 +4,7 @@ package rescheduling
 
 import (
 	"context"
-	"fmt"
 	"testing"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"capacityv2.internal/test-integration/clustertest"
 )
@@ -38,25 +34,6 @@ func testUncordonBeforeAffinity(t *testing.T, options clustertest.Options) {
 	expectAffinity(c, "data-app-0", "node-1")
 	data.expectUntouched(c)
 	expectVolumes(c, driver, 1, 0)
-}
-
-// TestReleasedBeforeCordon: the scheduler sees that the volume is released before it sees
-// the cordon.
-func TestReleasedBeforeCordon(t *testing.T) { clustertest.ForAnyPolicy(t, testReleasedBeforeCordon) }
-
-func testReleasedBeforeCordon(t *testing.T, options clustertest.Options) {
-	c, driver, data := startAtHome(t, options, "600Gi", local([]int64{600}, []int64{100}))
-	driver.Pause(true)
-	c.DeletePod(app)
-	node, err := c.Client().CoreV1().Nodes().Get(c, "node-1", metav1.GetOptions{})
-	c.ExpectNoError(err, "get node")
-	_, err = c.Client().CoreV1().PersistentVolumes().Patch(c, c.Volume("data-app-0").Name, types.MergePatchType,
-		fmt.Appendf(nil, `{"metadata": {"annotations": {%q: "node-1=%s"}}, "spec": {"nodeAffinity": null}}`, homeNodes, node.UID), metav1.PatchOptions{})
-	c.ExpectNoError(err, "release volume")
-	c.WaitForVolume("data-app-0")
-	c.CreatePod(preferring(app, "node-2"))
-	c.ExpectNode(app.Name, "node-1")
-	data.expectUntouched(c)
 }
 
 // TestUncordonBeforeBinding: a decision is not carried out if the volume can stay
