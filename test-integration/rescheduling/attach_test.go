@@ -12,11 +12,11 @@ import (
 	"capacityv2.internal/test-integration/clustertest"
 )
 
-// expectAttached waits until the only VolumeAttachment is for the volume of a claim
+// expectAttached waits until the only VolumeAttachment is for the volume of app
 // on this node, and the driver has attached it.
-func expectAttached(c *clustertest.Cluster, claim, node string) {
+func expectAttached(c *clustertest.Cluster, node string) {
 	c.Helper()
-	volume := c.Volume(claim).Name
+	volume := c.Volume(app.Claims[0]).Name
 	c.Eventually(func(ctx context.Context) error {
 		list, err := c.Client().StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -41,7 +41,7 @@ func testAttach(t *testing.T, options clustertest.Options) {
 	driver := c.StartDriver(config)
 	c.StartAttachDetach()
 	startApp(c, "100Gi")
-	expectAttached(c, "data-app-0", "node-1")
+	expectAttached(c, "node-1")
 	data := observe(c, "data-app-0")
 
 	drain(c)
@@ -49,7 +49,7 @@ func testAttach(t *testing.T, options clustertest.Options) {
 	c.ExpectNoRoom(app.Name, 2)
 	driver.Resize("node-3", 0, 1<<30)
 	c.ExpectNode(app.Name, "node-3")
-	expectAttached(c, "data-app-0", "node-3")
+	expectAttached(c, "node-3")
 	data.expect(c, "node-1", "node-3")
 	expectVolumes(c, driver, 0, 0, 1)
 }

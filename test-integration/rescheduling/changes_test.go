@@ -17,7 +17,7 @@ import (
 func TestSecondScheduler(t *testing.T) { clustertest.ForAnyPolicy(t, testSecondScheduler) }
 
 func testSecondScheduler(t *testing.T, options clustertest.Options) {
-	c, binding := startHolding(t, options, "node-2", true)
+	c, binding := startHolding(t, options, true)
 	createNodes(c, 3)
 	driver := c.StartDriver(local([]int64{100}, []int64{100}, []int64{100}))
 	startApp(c, "100Gi")
@@ -27,7 +27,7 @@ func testSecondScheduler(t *testing.T, options clustertest.Options) {
 	binding.Wait(c)
 
 	driver.Pause(true)
-	send(c, "data-app-0", "node-3")
+	send(c, "node-3")
 	c.CreatePod(clustertest.Pod{Name: "other", Claims: app.Claims, With: func(pod *st.PodWrapper) { pod.Node("node-3") }})
 	close(binding.GoOn)
 	c.ExpectReason(app.Name, 2, clustertest.VolumeAwaited("node-3"))
@@ -35,7 +35,7 @@ func testSecondScheduler(t *testing.T, options clustertest.Options) {
 	driver.Pause(false)
 	c.ExpectNode(app.Name, "node-3")
 	data.expect(c, "node-1", "node-3")
-	expectAffinity(c, "data-app-0", "node-3")
+	expectAffinity(c, "node-3")
 	expectVolumes(c, driver, 0, 0, 1)
 }
 
@@ -47,7 +47,7 @@ func TestFailedBindingBeforeRebuild(t *testing.T) {
 }
 
 func testFailedBindingBeforeRebuild(t *testing.T, options clustertest.Options) {
-	c, binding := startHolding(t, options, "node-2", false)
+	c, binding := startHolding(t, options, false)
 	binding.Fail = errors.New("fails once")
 	createNodes(c, 3)
 	driver := c.StartDriver(local([]int64{100}, []int64{100}, []int64{99}))
@@ -70,7 +70,7 @@ func testFailedBindingBeforeRebuild(t *testing.T, options clustertest.Options) {
 func TestSchedulerKilled(t *testing.T) { clustertest.ForAnyPolicy(t, testSchedulerKilled) }
 
 func testSchedulerKilled(t *testing.T, options clustertest.Options) {
-	c, binding := startHolding(t, options, "node-2", false)
+	c, binding := startHolding(t, options, false)
 	createNodes(c, 3)
 	driver := c.StartDriver(local([]int64{100}, []int64{100}, []int64{99}))
 	startApp(c, "100Gi")

@@ -79,7 +79,7 @@ func startCopying(t *testing.T, options clustertest.Options) (*clustertest.Clust
 	drain(c)
 	c.CreatePod(app)
 	c.ExpectNode(app.Name, "node-2")
-	expectCopies(c, driver, "data-app-0", "node-1", "node-2")
+	expectCopies(c, driver, "node-1", "node-2")
 	return c, driver, data
 }
 
@@ -106,10 +106,10 @@ func expectVolumes(c *clustertest.Cluster, driver *modeldriver.Driver, want ...i
 }
 
 // startHolding starts a control plane whose scheduler stops before it binds a pod to
-// the node: before all other plugins, or after them.
-func startHolding(t *testing.T, options clustertest.Options, node string, before bool) (*clustertest.Cluster, *clustertest.Hold) {
+// node-2: before all other plugins, or after them.
+func startHolding(t *testing.T, options clustertest.Options, before bool) (*clustertest.Cluster, *clustertest.Hold) {
 	t.Helper()
-	hold := clustertest.NewHold(func(_ *corev1.Pod, to string) bool { return to == node })
+	hold := clustertest.NewHold(func(_ *corev1.Pod, node string) bool { return node == "node-2" })
 	return start(t, hold.AddTo(options, before)), hold
 }
 

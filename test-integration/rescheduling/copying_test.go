@@ -27,14 +27,14 @@ func testSentOnWhileCopying(t *testing.T, options clustertest.Options) {
 	drain(c)
 	c.CreatePod(preferring(app, "node-2"))
 	c.ExpectNode(app.Name, "node-2")
-	expectCopies(c, driver, "data-app-0", "node-1", "node-2")
+	expectCopies(c, driver, "node-1", "node-2")
 
 	c.DeletePod(app)
 	c.CreatePod(preferring(app, "node-3"))
 	c.ExpectNode(app.Name, "node-3")
-	expectCopies(c, driver, "data-app-0", "node-1", "node-3")
+	expectCopies(c, driver, "node-1", "node-3")
 	driver.Slow(false)
-	expectAffinity(c, "data-app-0", "node-3")
+	expectAffinity(c, "node-3")
 	data.expect(c, "node-1", "node-2", "node-3")
 	expectVolumes(c, driver, 0, 0, 1)
 }
@@ -71,7 +71,7 @@ func testSlowCopy(t *testing.T, options clustertest.Options, change func(*cluste
 	drain(c)
 	c.CreatePod(preferring(app, "node-2"))
 	c.ExpectNode(app.Name, "node-2")
-	expectCopies(c, driver, "data-app-0", "node-1", "node-2")
+	expectCopies(c, driver, "node-1", "node-2")
 	change(c)
 
 	// What is reserved on node-3 for a volume that does not come shows when the time is over.
@@ -95,7 +95,7 @@ func testSlowCopy(t *testing.T, options clustertest.Options, change func(*cluste
 	c.CreatePod(on("node-2", "other"))
 	c.ExpectReason("other", 1, clustertest.Reserved)
 	driver.Slow(false)
-	expectAffinity(c, "data-app-0", "node-2")
+	expectAffinity(c, "node-2")
 	c.ExpectReason("other", 1, clustertest.NoRoom)
 	if n := driver.Failed(); n != 0 {
 		c.Errorf("%d volumes were asked for where there was no room, want none", n)
@@ -121,11 +121,11 @@ func testBackHomeWhileCopying(t *testing.T, options clustertest.Options) {
 	c.CreatePod(tolerating)
 	c.ExpectNode(app.Name, "node-1")
 	data.expect(c, "node-1", "node-2", "node-1")
-	expectCopies(c, driver, "data-app-0", "node-1")
+	expectCopies(c, driver, "node-1")
 	driver.Slow(false)
-	c.Stays(func(context.Context) error { return placeIs(c, "data-app-0", releasedFrom(c, "node-1")) })
+	c.Stays(func(context.Context) error { return placeIs(c, releasedFrom(c, "node-1")) })
 
 	c.Uncordon("node-1")
-	expectAffinity(c, "data-app-0", "node-1")
+	expectAffinity(c, "node-1")
 	expectVolumes(c, driver, 1, 0)
 }

@@ -25,7 +25,7 @@ func testWithoutIt(t *testing.T, options clustertest.Options) {
 	c, _, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{10}))
 	rescheduled := c.Rescheduled()
 	drain(c)
-	expectReleased(c, "data-app-0", "node-1")
+	expectReleased(c, "node-1")
 	c.CreatePod(app)
 	if !options.GateOff {
 		c.ExpectNoRoom(app.Name, 1)

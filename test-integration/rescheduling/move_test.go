@@ -38,7 +38,7 @@ func testMove(t *testing.T, options clustertest.Options) {
 		c.Evict(node)
 		c.CreatePod(app)
 		c.ExpectNoRoom(app.Name, 3-i)
-		expectPlace(c, "data-app-0", tc.released)
+		expectPlace(c, tc.released)
 		data.expect(c, nodes...)
 		expectReleasedVolumes(c, 1)
 
@@ -46,7 +46,7 @@ func testMove(t *testing.T, options clustertest.Options) {
 		c.ExpectNode(app.Name, next)
 		nodes = append(nodes, next)
 		data.expect(c, nodes...)
-		expectAffinity(c, "data-app-0", next)
+		expectAffinity(c, next)
 		expectVolumes(c, driver, tc.volumes...)
 		events = append(events,
 			fmt.Sprintf("PersistentVolumeClaim/data-app-0: Selected node %s, where the volume needs to be rebuilt: %s", next, tc.because),

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"capacityv2.internal/test-integration/clustertest"
-	"capacityv2.internal/test-integration/modeldriver"
 )
 
 // TestMovedByDriver: a driver has moved a volume to node-3, which is drained. The claim
@@ -19,14 +18,14 @@ func TestMovedByDriver(t *testing.T) { clustertest.ForAnyPolicy(t, testMovedByDr
 func testMovedByDriver(t *testing.T, options clustertest.Options) {
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{99}, []int64{100}))
 	c.DeletePod(app)
-	move(c, driver, "data-app-0", "node-3")
-	expectAffinity(c, "data-app-0", "node-3")
+	c.ExpectNoError(driver.Move(c, c.Volume("data-app-0"), "node-3"), "move volume")
+	expectAffinity(c, "node-3")
 	expectVolumes(c, driver, 0, 0, 1)
 	driver.Resize("node-1", 0, -2<<30)
 	c.WaitForCapacity(98 << 30)
 
 	c.Cordon("node-3")
-	expectReleased(c, "data-app-0", "node-3")
+	expectReleased(c, "node-3")
 	c.CreatePod(app)
 	c.ExpectNoRoom(app.Name, 2)
 	data.expectUntouched(c)
@@ -35,7 +34,7 @@ func testMovedByDriver(t *testing.T, options clustertest.Options) {
 	c.ExpectNode(app.Name, "node-2")
 	data.expect(c, "node-1", "node-2")
 	expectVolumes(c, driver, 0, 1, 0)
-	expectAffinity(c, "data-app-0", "node-2")
+	expectAffinity(c, "node-2")
 }
 
 // TestSentByAnybody: node-1 can be used again, and somebody has sent the claim to a node that
@@ -45,13 +44,13 @@ func TestSentByAnybody(t *testing.T) { clustertest.ForAnyPolicy(t, testSentByAny
 func testSentByAnybody(t *testing.T, options clustertest.Options) {
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{10}))
 	drain(c)
-	expectReleased(c, "data-app-0", "node-1")
-	send(c, "data-app-0", "node-2")
+	expectReleased(c, "node-1")
+	send(c, "node-2")
 	c.Uncordon("node-1")
 	c.CreatePod(preferring(app, "node-2"))
 	c.ExpectNode(app.Name, "node-1")
 	data.expect(c, "node-1", "node-2", "node-1")
-	expectAffinity(c, "data-app-0", "node-1")
+	expectAffinity(c, "node-1")
 	expectVolumes(c, driver, 1, 0)
 }
 
@@ -63,7 +62,8 @@ func TestNobodySaysWhere(t *testing.T) { clustertest.ForAnyPolicy(t, testNobodyS
 func testNobodySaysWhere(t *testing.T, options clustertest.Options) {
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{99}))
 	driver.Pause(true)
-	unset(c, "data-app-0")
+	_, err := c.Client().CoreV1().PersistentVolumes().Patch(c, data.volume, types.MergePatchType, []byte(`{"spec": {"nodeAffinity": null}}`), metav1.PatchOptions{})
+	c.ExpectNoError(err, "unset node affinity")
 	c.WaitForVolume("data-app-0")
 	c.DeletePod(app)
 	c.CreatePod(app)
@@ -76,17 +76,4 @@ func testNobodySaysWhere(t *testing.T, options clustertest.Options) {
 	driver.Resize("node-2", 0, 1<<30)
 	c.ExpectNode(app.Name, "node-2")
 	data.expect(c, "node-1", "node-2")
-}
-
-// unset unsets the node affinity of the volume of a claim, and writes nothing else.
-func unset(c *clustertest.Cluster, claim string) {
-	c.Helper()
-	_, err := c.Client().CoreV1().PersistentVolumes().Patch(c, c.Volume(claim).Name, types.MergePatchType, []byte(`{"spec": {"nodeAffinity": null}}`), metav1.PatchOptions{})
-	c.ExpectNoError(err, "unset node affinity")
-}
-
-// move has a driver move the volume of a claim.
-func move(c *clustertest.Cluster, driver *modeldriver.Driver, claim, node string) {
-	c.Helper()
-	c.ExpectNoError(driver.Move(c, c.Volume(claim), node), "move volume")
 }

@@ -25,13 +25,13 @@ func testReplicas(t *testing.T, options clustertest.Options) {
 	drain(c)
 	c.CreatePod(preferring(app, "node-3"))
 	c.ExpectNode(app.Name, "node-2")
-	expectAffinity(c, "data-app-0", "node-1", "node-2")
+	expectAffinity(c, "node-1", "node-2")
 	data.expectUntouched(c)
 	expectVolumes(c, driver, 1, 1, 0)
 	expectEvents(c)
 
 	c.Cordon("node-2")
-	expectReleased(c, "data-app-0", "node-1", "node-2")
+	expectReleased(c, "node-1", "node-2")
 }
 
 // TestTopologyIsNoName: what the label of a driver's topology says is not the name of the node.
@@ -49,11 +49,11 @@ func testTopologyIsNoName(t *testing.T, options clustertest.Options) {
 	startApp(c, "100Gi")
 	data := observe(c, "data-app-0")
 	drain(c)
-	expectReleased(c, "data-app-0", "node-1")
+	expectReleased(c, "node-1")
 	c.CreatePod(app)
 	c.ExpectNode(app.Name, "node-2")
 	data.expect(c, "node-1", "node-2")
-	expectAffinity(c, "data-app-0", "b")
+	expectAffinity(c, "b")
 	expectVolumes(c, driver, 0, 1)
 }
 
@@ -64,7 +64,7 @@ func TestSurge(t *testing.T) { clustertest.ForAnyPolicy(t, testSurge) }
 func testSurge(t *testing.T, options clustertest.Options) {
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{100}))
 	c.Cordon("node-1")
-	expectReleased(c, "data-app-0", "node-1")
+	expectReleased(c, "node-1")
 	surge := clustertest.Pod{Name: "surge", Claims: app.Claims}
 	c.CreatePod(surge)
 	c.ExpectReason("surge", 1, clustertest.VolumeInUse("node-1"))
@@ -83,7 +83,7 @@ func TestDeletedNodeWithPod(t *testing.T) { clustertest.ForAnyPolicy(t, testDele
 func testDeletedNodeWithPod(t *testing.T, options clustertest.Options) {
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{100}))
 	c.DeleteNode("node-1")
-	expectReleased(c, "data-app-0")
+	expectReleased(c)
 	next := clustertest.Pod{Name: "next", Claims: app.Claims}
 	c.CreatePod(next)
 	c.ExpectReason("next", 1, clustertest.VolumeAwaited("node-1"))
@@ -113,7 +113,7 @@ func TestRecreatedNode(t *testing.T) {
 func testRecreatedNode(t *testing.T, options clustertest.Options, hasData bool) {
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{99}))
 	drain(c)
-	expectReleased(c, "data-app-0", "node-1")
+	expectReleased(c, "node-1")
 	driver.Pause(true)
 	c.DeleteNode("node-1")
 	c.CreateNode("node-1", nil)
@@ -129,15 +129,15 @@ func testRecreatedNode(t *testing.T, options clustertest.Options, hasData bool) 
 	driver.Pause(false)
 	if hasData {
 		c.ExpectNode(app.Name, "node-1")
-		expectAffinity(c, "data-app-0", "node-1")
+		expectAffinity(c, "node-1")
 		data.expectUntouched(c)
 		expectVolumes(c, driver, 1, 0)
 		return
 	}
-	expectReleased(c, "data-app-0")
+	expectReleased(c)
 	driver.Resize("node-1", 0, 2<<30)
 	c.ExpectNode(app.Name, "node-1")
-	expectAffinity(c, "data-app-0", "node-1")
+	expectAffinity(c, "node-1")
 	expectVolumes(c, driver, 1, 0)
 }
 
@@ -148,7 +148,7 @@ func TestTolerationPrefersHome(t *testing.T) { clustertest.ForAnyPolicy(t, testT
 func testTolerationPrefersHome(t *testing.T, options clustertest.Options) {
 	c, driver, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{250}))
 	drain(c)
-	expectReleased(c, "data-app-0", "node-1")
+	expectReleased(c, "node-1")
 	c.CreatePod(clustertest.Pod{Name: "busy", NodeSelector: clustertest.OnNode("node-1"), With: func(pod *st.PodWrapper) {
 		pod.Toleration(corev1.TaintNodeUnschedulable).Req(map[corev1.ResourceName]string{corev1.ResourceCPU: "100"})
 	}})
@@ -158,6 +158,6 @@ func testTolerationPrefersHome(t *testing.T, options clustertest.Options) {
 	c.CreatePod(tolerating)
 	c.ExpectNode(app.Name, "node-1")
 	data.expectUntouched(c)
-	expectReleased(c, "data-app-0", "node-1")
+	expectReleased(c, "node-1")
 	expectVolumes(c, driver, 1, 0)
 }

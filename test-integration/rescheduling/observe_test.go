@@ -102,10 +102,10 @@ func (h *history) expect(c *clustertest.Cluster, nodes ...string) {
 	}
 }
 
-// send sends a claim to a node, as another scheduler does, or its author.
-func send(c *clustertest.Cluster, claim, node string) {
+// send sends the claim of app to a node, as another scheduler does, or its author.
+func send(c *clustertest.Cluster, node string) {
 	c.Helper()
-	_, err := c.Client().CoreV1().PersistentVolumeClaims(c.Namespace).Patch(c, claim, types.MergePatchType,
+	_, err := c.Client().CoreV1().PersistentVolumeClaims(c.Namespace).Patch(c, app.Claims[0], types.MergePatchType,
 		fmt.Appendf(nil, `{"metadata": {"annotations": {%q: %q}}}`, selectedNode, node), metav1.PatchOptions{})
 	c.ExpectNoError(err, "change selected node")
 }
@@ -119,18 +119,18 @@ func (h *history) expectUntouched(c *clustertest.Cluster) {
 	}
 }
 
-// expectAffinity waits until the volume of a claim can be used on these nodes only.
-func expectAffinity(c *clustertest.Cluster, claim string, nodes ...string) {
+// expectAffinity waits until the volume of app can be used on these nodes only.
+func expectAffinity(c *clustertest.Cluster, nodes ...string) {
 	c.Helper()
-	expectPlace(c, claim, fmt.Sprintf("usable on %q", nodes))
+	expectPlace(c, fmt.Sprintf("usable on %q", nodes))
 }
 
-// expectReleased waits until the volume of a claim can be used anywhere, its driver says
+// expectReleased waits until the volume of app can be used anywhere, its driver says
 // that these nodes have the data, as they are now, and the scheduler knows that.
-func expectReleased(c *clustertest.Cluster, claim string, nodes ...string) {
+func expectReleased(c *clustertest.Cluster, nodes ...string) {
 	c.Helper()
-	expectPlace(c, claim, releasedFrom(c, nodes...))
-	c.WaitForVolume(claim)
+	expectPlace(c, releasedFrom(c, nodes...))
+	c.WaitForVolume(app.Claims[0])
 }
 
 func releasedFrom(c *clustertest.Cluster, nodes ...string) string {
@@ -144,15 +144,15 @@ func releasedFrom(c *clustertest.Cluster, nodes ...string) string {
 	return fmt.Sprintf("released from %q", strings.Join(homes, ","))
 }
 
-func expectPlace(c *clustertest.Cluster, claim, want string) {
+func expectPlace(c *clustertest.Cluster, want string) {
 	c.Helper()
-	c.Eventually(func(context.Context) error { return placeIs(c, claim, want) })
+	c.Eventually(func(context.Context) error { return placeIs(c, want) })
 }
 
-// placeIs returns an error if a PersistentVolume says something else about where it is.
-func placeIs(c *clustertest.Cluster, claim, want string) error {
+// placeIs returns an error if the PersistentVolume of app says something else about where it is.
+func placeIs(c *clustertest.Cluster, want string) error {
 	c.Helper()
-	volume := c.Volume(claim)
+	volume := c.Volume(app.Claims[0])
 	homes, known := volume.Annotations[homeNodes]
 	got := fmt.Sprintf("released from %q", homes)
 	if affinity := volume.Spec.NodeAffinity; affinity != nil {
@@ -166,18 +166,18 @@ func placeIs(c *clustertest.Cluster, claim, want string) error {
 		}
 	}
 	if known == (volume.Spec.NodeAffinity != nil) || got != want {
-		return fmt.Errorf("the volume of claim %s is %s (home nodes: %t), want %s", claim, got, known, want)
+		return fmt.Errorf("the volume is %s (home nodes: %t), want %s", got, known, want)
 	}
 	return nil
 }
 
-// expectCopies waits until these nodes have copies of the volume of a claim, complete or not.
-func expectCopies(c *clustertest.Cluster, driver *modeldriver.Driver, claim string, want ...string) {
+// expectCopies waits until these nodes have copies of the volume of app, complete or not.
+func expectCopies(c *clustertest.Cluster, driver *modeldriver.Driver, want ...string) {
 	c.Helper()
-	handle := c.Volume(claim).Spec.CSI.VolumeHandle
+	handle := c.Volume(app.Claims[0]).Spec.CSI.VolumeHandle
 	c.Eventually(func(context.Context) error {
 		if got := driver.Copies(handle); !slices.Equal(got, want) {
-			return fmt.Errorf("copies of the volume of claim %s: %v, want %v", claim, got, want)
+			return fmt.Errorf("copies of the volume: %v, want %v", got, want)
 		}
 		return nil
 	})

@@ -22,7 +22,7 @@ func startRefused(t *testing.T, options clustertest.Options) (*clustertest.Clust
 	c, driver, data := startAtHome(t, options, "100Gi", config)
 	driver.Resize("node-2", 0, -1<<30)
 	drain(c)
-	expectReleased(c, "data-app-0", "node-1")
+	expectReleased(c, "node-1")
 	c.CreatePod(preferring(app, "node-2"))
 	c.ExpectNode(app.Name, "node-2")
 	c.Eventually(func(context.Context) error {
@@ -70,8 +70,8 @@ func testRefusal(t *testing.T, options clustertest.Options, restart func(*cluste
 	driver.Publish()
 	c.ExpectNode(app.Name, "node-3")
 	data.expect(c, "node-1", "node-2", "node-3")
-	expectAffinity(c, "data-app-0", "node-3")
-	expectCopies(c, driver, "data-app-0", "node-3")
+	expectAffinity(c, "node-3")
+	expectCopies(c, driver, "node-3")
 }
 
 // TestUncordonAfterRefusal: after a refusal, the node with the data can be used again. The
@@ -85,6 +85,6 @@ func testUncordonAfterRefusal(t *testing.T, options clustertest.Options, restart
 	c.CreatePod(preferring(app, "node-2"))
 	c.ExpectNode(app.Name, "node-1")
 	data.expect(c, "node-1", "node-2", "node-1")
-	expectAffinity(c, "data-app-0", "node-1")
-	expectCopies(c, driver, "data-app-0", "node-1")
+	expectAffinity(c, "node-1")
+	expectCopies(c, driver, "node-1")
 }

@@ -27,7 +27,7 @@ func testSharedClaim(t *testing.T, options clustertest.Options) {
 		c.ExpectNode(replica.Name, "node-1")
 	}
 	c.Cordon("node-1")
-	expectReleased(c, "data-app-0", "node-1")
+	expectReleased(c, "node-1")
 	c.DeletePod(replicas[0])
 	c.CreatePod(replicas[0])
 	c.ExpectReason(replicas[0].Name, 2, clustertest.VolumeInUse("node-1"))
@@ -43,7 +43,7 @@ func testSharedClaim(t *testing.T, options clustertest.Options) {
 		c.ExpectNode(replica.Name, "node-3")
 	}
 	data.expect(c, "node-1", "node-3")
-	expectAffinity(c, "data-app-0", "node-3")
+	expectAffinity(c, "node-3")
 	expectVolumes(c, driver, 0, 0, 1)
 }
 
@@ -67,7 +67,7 @@ func testSharedClaimFailedBinding(t *testing.T, options clustertest.Options, nod
 	startApp(c, "100Gi")
 	data := observe(c, "data-app-0")
 	drain(c)
-	expectReleased(c, "data-app-0", "node-1")
+	expectReleased(c, "node-1")
 	driver.Pause(true)
 	c.CreatePod(replicas[0])
 	hold.Wait(c)
@@ -80,7 +80,7 @@ func testSharedClaimFailedBinding(t *testing.T, options clustertest.Options, nod
 	c.ExpectReason(replicas[0].Name, 1, clustertest.VolumeAwaited("node-2"))
 
 	driver.Pause(false)
-	expectAffinity(c, "data-app-0", "node-2")
+	expectAffinity(c, "node-2")
 	c.ExpectNode(replicas[0].Name, "node-2")
 	data.expect(c, "node-1", "node-2")
 	expectVolumes(c, driver, 0, 1)

@@ -45,7 +45,7 @@ func testVolumesThatStay(t *testing.T, options clustertest.Options) {
 
 	c.Uncordon("node-1")
 	c.ExpectNode(app.Name, "node-1")
-	expectAffinity(c, "data-app-0", "node-1")
+	expectAffinity(c, "node-1")
 	for _, h := range histories {
 		h.expectUntouched(c)
 	}

@@ -19,7 +19,7 @@ func TestUncordonBeforeAffinity(t *testing.T) {
 func testUncordonBeforeAffinity(t *testing.T, options clustertest.Options) {
 	c, driver, data := startAtHome(t, options, "600Gi", local([]int64{600}, []int64{100}))
 	drain(c)
-	expectReleased(c, "data-app-0", "node-1")
+	expectReleased(c, "node-1")
 	driver.Pause(true)
 	c.Uncordon("node-1")
 	elsewhere := app
@@ -31,7 +31,7 @@ func testUncordonBeforeAffinity(t *testing.T, options clustertest.Options) {
 	c.ExpectNode(app.Name, "node-1")
 
 	driver.Pause(false)
-	expectAffinity(c, "data-app-0", "node-1")
+	expectAffinity(c, "node-1")
 	data.expectUntouched(c)
 	expectVolumes(c, driver, 1, 0)
 }
@@ -41,7 +41,7 @@ func testUncordonBeforeAffinity(t *testing.T, options clustertest.Options) {
 func TestUncordonBeforeBinding(t *testing.T) { clustertest.ForAnyPolicy(t, testUncordonBeforeBinding) }
 
 func testUncordonBeforeBinding(t *testing.T, options clustertest.Options) {
-	c, binding := startHolding(t, options, "node-2", true)
+	c, binding := startHolding(t, options, true)
 	createNodes(c, 2)
 	driver := c.StartDriver(local([]int64{100}, []int64{100}))
 	startApp(c, "100Gi")
@@ -50,14 +50,14 @@ func testUncordonBeforeBinding(t *testing.T, options clustertest.Options) {
 	binding.Wait(c)
 
 	c.Uncordon("node-1")
-	expectAffinity(c, "data-app-0", "node-1")
+	expectAffinity(c, "node-1")
 	// The scheduler knows that the node can be used.
 	c.CreatePod(clustertest.Pod{Name: "probe", NodeSelector: clustertest.OnNode("node-1")})
 	c.ExpectNode("probe", "node-1")
 	close(binding.GoOn)
 
 	c.ExpectNode(app.Name, "node-1")
-	expectAffinity(c, "data-app-0", "node-1")
+	expectAffinity(c, "node-1")
 	expectVolumes(c, driver, 1, 0)
 	expectEvents(c)
 }
@@ -70,10 +70,10 @@ func TestUncordonAfterDecision(t *testing.T) { clustertest.ForAnyPolicy(t, testU
 func testUncordonAfterDecision(t *testing.T, options clustertest.Options) {
 	c, driver, data := startCopying(t, options)
 	c.Uncordon("node-1")
-	c.Stays(func(context.Context) error { return placeIs(c, "data-app-0", releasedFrom(c, "node-1")) })
+	c.Stays(func(context.Context) error { return placeIs(c, releasedFrom(c, "node-1")) })
 
 	driver.Slow(false)
-	expectAffinity(c, "data-app-0", "node-2")
+	expectAffinity(c, "node-2")
 	data.expect(c, "node-1", "node-2")
 	expectVolumes(c, driver, 0, 1)
 }
