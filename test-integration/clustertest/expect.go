@@ -249,13 +249,6 @@ func (c *Cluster) Rescheduled() int {
 	return c.counted("scheduler_volume_binding_rescheduling_events_total", "", "")
 }
 
-// GivenUp returns how often the scheduler has given up the search for a distribution of
-// volumes over pools.
-func (c *Cluster) GivenUp() int {
-	c.Helper()
-	return c.counted("scheduler_volume_binding_capacity_packing_exhausted_total", "", "")
-}
-
 // InFlight returns how many bytes of a storage class the scheduler has reserved.
 func (c *Cluster) InFlight(class string) int {
 	c.Helper()

@@ -58,24 +58,9 @@ func (c *Cluster) CreateClass(name, driver string) {
 // CreateClaim creates a claim.
 func (c *Cluster) CreateClaim(name, class, size string) {
 	c.Helper()
-	c.createClaim(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: claimSpec(class, size)})
-}
-
-func (c *Cluster) createClaim(claim *corev1.PersistentVolumeClaim) {
-	c.Helper()
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: claimSpec(class, size)}
 	_, err := c.Client().CoreV1().PersistentVolumeClaims(c.Namespace).Create(c, claim, metav1.CreateOptions{})
 	c.ExpectNoError(err, "create claim")
-}
-
-// CreateBetaClaim creates a claim whose class is only in the beta annotation.
-func (c *Cluster) CreateBetaClaim(name, class, size string) {
-	c.Helper()
-	claim := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{corev1.BetaStorageClassAnnotation: class}},
-		Spec:       claimSpec(class, size),
-	}
-	claim.Spec.StorageClassName = nil
-	c.createClaim(claim)
 }
 
 // DeleteClaim deletes a claim.

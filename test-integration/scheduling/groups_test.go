@@ -28,8 +28,8 @@ func testGenericEphemeralVolumes(t *testing.T, options clustertest.Options) {
 		pod.Ephemeral = true
 		return pod
 	}
-	testPlaces(t, options, nodes(2), local([]int64{119, 59}, []int64{60, 60}),
-		place{pod: ephemeral("first"), nodes: []string{"node-2"}},
+	testPlaces(t, options, local([]int64{119, 59}, []int64{60, 60}),
+		place{pod: ephemeral("first"), node: "node-2"},
 		place{pod: ephemeral("second"), full: 2})
 }
 

@@ -69,11 +69,11 @@ func expectFailures(c *clustertest.Cluster, driver *modeldriver.Driver) {
 	})
 }
 
-// place is what has to become of a pod: it gets one of the nodes, or, without any, waits because so many have no room.
+// place is what has to become of a pod: it gets the node, or, without one, waits because so many have no room.
 type place struct {
-	pod   clustertest.Pod
-	nodes []string
-	full  int
+	pod  clustertest.Pod
+	node string
+	full int
 }
 
 // volumes returns a pod with volumes of the class.
@@ -81,53 +81,31 @@ func volumes(name string, sizes ...string) clustertest.Pod {
 	return clustertest.Pod{Name: name, Class: class, Sizes: sizes}
 }
 
-// testPlaces starts a control plane with a driver, and creates pods one after the other.
-func testPlaces(t *testing.T, options clustertest.Options, createNodes func(*clustertest.Cluster), config modeldriver.Config, places ...place) {
+// testPlaces starts a control plane with the nodes of a driver, and creates pods one after the other.
+func testPlaces(t *testing.T, options clustertest.Options, config modeldriver.Config, places ...place) {
 	t.Helper()
 	c := clustertest.StartWith(ktesting.Init(t), options)
-	createNodes(c)
+	c.CreateNodes(len(config.Segments))
 	driver := c.StartDriver(config)
 	for _, p := range places {
 		c.CreatePod(p.pod)
 		if p.full > 0 {
 			c.ExpectNoRoom(p.pod.Name, p.full)
 		} else {
-			c.ExpectNode(p.pod.Name, p.nodes...)
+			c.ExpectNode(p.pod.Name, p.node)
 		}
 	}
 	expectNoFailures(c, driver)
 }
 
-// nodes creates node-1 to node-n.
-func nodes(n int) func(*clustertest.Cluster) {
-	return func(c *clustertest.Cluster) { c.CreateNodes(n) }
-}
-
 // TestFourVolumesNeedFourDisks: each disk takes one volume, so only the node
 // with four disks will do, although another one has more space.
 func TestFourVolumesNeedFourDisks(t *testing.T) {
-	// The disks of the other nodes are like those of the fourth one, or larger: then these nodes have more space.
-	for name, disk := range map[string]int64{"alike": 100, "larger": 199} {
-		t.Run(name, func(t *testing.T) {
-			clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) { testFourVolumesNeedFourDisks(t, options, disk) })
-		})
-	}
-}
-
-func testFourVolumesNeedFourDisks(t *testing.T, options clustertest.Options, disk int64) {
-	sizes := []string{"100Gi", "100Gi", "100Gi", "100Gi"}
-	testPlaces(t, options, nodes(4), local([]int64{disk}, []int64{disk, disk}, []int64{disk, disk, disk}, []int64{100, 100, 100, 100}),
-		place{pod: volumes("four", sizes...), nodes: []string{"node-4"}},
-		place{pod: volumes("four-more", sizes...), full: 4})
-}
-
-// TestSmallAndLargeVolume: each node has room for each volume, but only one for
-// both.
-func TestSmallAndLargeVolume(t *testing.T) {
 	clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
-		testPlaces(t, options, nodes(3), local([]int64{109, 5, 5, 5}, []int64{60, 60}, []int64{100, 10}),
-			place{pod: volumes("small-and-large", "10Gi", "100Gi"), nodes: []string{"node-3"}},
-			place{pod: volumes("another", "10Gi", "100Gi"), full: 3})
+		sizes := []string{"100Gi", "100Gi", "100Gi", "100Gi"}
+		testPlaces(t, options, local([]int64{199}, []int64{199, 199}, []int64{199, 199, 199}, []int64{100, 100, 100, 100}),
+			place{pod: volumes("four", sizes...), node: "node-4"},
+			place{pod: volumes("four-more", sizes...), full: 4})
 	})
 }
 
@@ -194,55 +172,16 @@ func testSixteenVolumesOnFourNodes(t *testing.T, options clustertest.Options, po
 	expectNoFailures(c, driver)
 }
 
-// TestSixteenDisks: each of three nodes has 16 disks, of which one is too full. The
-// scheduler counts instead of giving up a search.
-func TestSixteenDisks(t *testing.T) { clustertest.ForAnyPolicyInTurn(t, testSixteenDisks) }
-
-func testSixteenDisks(t *testing.T, options clustertest.Options) {
-	c := clustertest.StartWith(ktesting.Init(t), options)
-	c.CreateNodes(3)
-	disks := append(slices.Repeat([]int64{100}, 15), 59)
-	driver := c.StartDriver(local(disks, disks, disks))
-
-	before := c.GivenUp()
-	c.CreatePod(clustertest.Pod{Name: "sixteen", Class: class, Sizes: slices.Repeat([]string{"60Gi"}, 16)})
-	c.ExpectNoRoom("sixteen", 3)
-	if got := c.GivenUp() - before; got != 0 {
-		c.Errorf("%d searches were given up, want none", got)
-	}
-	c.CreatePod(clustertest.Pod{Name: "fifteen", Class: class, Sizes: slices.Repeat([]string{"60Gi"}, 15)})
-	c.ExpectNode("fifteen")
-	expectNoFailures(c, driver)
-}
-
-// TestBetaAnnotation: nothing but the annotation names the class of the claim, and more
-// than one node has room.
-func TestBetaAnnotation(t *testing.T) { clustertest.ForAnyPolicy(t, testBetaAnnotation) }
-
-func testBetaAnnotation(t *testing.T, options clustertest.Options) {
-	c := clustertest.StartWith(ktesting.Init(t), options)
-	c.CreateNodes(3)
-	driver := c.StartDriver(local([]int64{100}, []int64{100}, []int64{59}))
-
-	c.CreateBetaClaim("fits", class, "60Gi")
-	c.CreatePod(clustertest.Pod{Name: "fits", Claims: []string{"fits"}})
-	c.ExpectNode("fits", "node-1", "node-2")
-	c.CreateBetaClaim("too-large", class, "101Gi")
-	c.CreatePod(clustertest.Pod{Name: "too-large", Claims: []string{"too-large"}})
-	c.ExpectNoRoom("too-large", 3)
-	expectNoFailures(c, driver)
-}
-
 // TestMaximumVolumeSize: a driver of today reports 100 GiB, of which a volume
 // can have half.
 func TestMaximumVolumeSize(t *testing.T) {
 	clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
 		config := local([]int64{50, 50})
 		config.Report = modeldriver.SumAndLargest
-		testPlaces(t, options, nodes(1), config,
+		testPlaces(t, options, config,
 			place{pod: volumes("three-halves", "50Gi", "50Gi", "50Gi"), full: 1},
 			place{pod: volumes("too-large", "51Gi"), full: 1},
-			place{pod: volumes("two-halves", "50Gi", "50Gi"), nodes: []string{"node-1"}})
+			place{pod: volumes("two-halves", "50Gi", "50Gi"), node: "node-1"})
 	})
 }
 
@@ -304,17 +243,6 @@ func zones(a, b []int64) modeldriver.Config {
 	}}
 }
 
-// TestZoneWideCapacity: all nodes of a zone share an object.
-func TestZoneWideCapacity(t *testing.T) {
-	clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
-		inZoneA := volumes("zone-a", "60Gi", "60Gi")
-		inZoneA.NodeSelector = map[string]string{zone: "a"}
-		testPlaces(t, options, createZones, zones([]int64{119, 59}, []int64{60, 60}),
-			place{pod: inZoneA, full: 2},
-			place{pod: volumes("any-zone", "60Gi", "60Gi"), nodes: []string{"node-3", "node-4"}})
-	})
-}
-
 // TestTopologySpread: zones in which a pod has no room for all of its volumes count
 // as those that it may spread over. So the second pod waits instead of having both
 // in one zone.
@@ -336,14 +264,4 @@ func testTopologySpread(t *testing.T, options clustertest.Options) {
 	driver.Resize("a", 1, 1<<30)
 	c.ExpectNode("second", "node-1", "node-2")
 	expectNoFailures(c, driver)
-}
-
-// TestCapacityOfEveryNode: an empty topology selects every node.
-func TestCapacityOfEveryNode(t *testing.T) {
-	clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
-		testPlaces(t, options, nodes(2),
-			modeldriver.Config{Name: "shared.example.com", Classes: []string{class}, Segments: []modeldriver.Segment{{Pools: modeldriver.GiB(50, 50)}}},
-			place{pod: volumes("pending", "50Gi", "50Gi", "50Gi"), full: 2},
-			place{pod: volumes("fits", "50Gi", "50Gi")})
-	})
 }
