@@ -16,7 +16,6 @@ import (
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/clustertest"
-	"capacityv2.internal/test-integration/modeldriver"
 )
 
 // withoutDefaultSpreading lets the scheduler batch pods. It does not if they get
@@ -48,61 +47,45 @@ func openGates(c *clustertest.Cluster, pods []string) {
 	}
 }
 
-// TestBatchedPods: for pods that are alike, the scheduler goes on in the list of
-// nodes that it found for the first one.
-func TestBatchedPods(t *testing.T) {
-	withAndWithout(t, func(t *testing.T, options clustertest.Options) {
-		driver := testBatched(t, options, local([]int64{40}, []int64{40}, []int64{40}, []int64{40}), 8, 8)
-		if n := driver.Volumes(); !options.GateOff && !slices.Equal(n, []int{2, 2, 2, 2}) {
-			t.Errorf("volumes of the nodes: %v, want 2 each", n)
-		}
-	})
-}
-
-// TestBatchedPodsOfZones: a decision for one node of the list takes room from the next ones, whose
-// scores are those from before it.
+// TestBatchedPodsOfZones: for pods that are alike, the scheduler goes on in the list of nodes that it found for the
+// first one. A decision for one node of the list takes room from the next ones, whose scores are those from before it.
 func TestBatchedPodsOfZones(t *testing.T) {
 	withAndWithout(t, func(t *testing.T, options clustertest.Options) {
-		driver := testBatched(t, options, zones([]int64{80}, []int64{80}), 10, 8)
-		if n := driver.Volumes(); !options.GateOff && !slices.Equal(n, []int{4, 4}) {
+		const pods, room = 10, 8
+		options.Configure = withoutDefaultSpreading
+		c := clustertest.StartWith(ktesting.Init(t), options)
+		createZones(c)
+		config := zones([]int64{80}, []int64{80})
+		config.RefreshDelay = time.Second
+		driver := c.StartDriver(config)
+		batched := c.Batched()
+
+		names := make([]string, pods)
+		for i := range names {
+			names[i] = fmt.Sprintf("pod-%d", i)
+			c.CreatePod(clustertest.Pod{Name: names[i], Class: class, Sizes: []string{"20Gi"}, Ephemeral: true, With: func(pod *st.PodWrapper) {
+				pod.SchedulingGates([]string{gate})
+			}})
+		}
+		openGates(c, names)
+		if options.GateOff {
+			expectFailures(c, driver)
+			return
+		}
+		c.WaitForPlaced(room)
+		c.Stays(func(ctx context.Context) error {
+			placed, err := c.Placed(ctx)
+			if err == nil && len(placed) > room {
+				err = fmt.Errorf("%d pods have a node, want %d", len(placed), room)
+			}
+			return err
+		})
+		if n := c.Batched() - batched; n == 0 {
+			t.Error("no pod was batched, want some")
+		}
+		if n := driver.Volumes(); !slices.Equal(n, []int{4, 4}) {
 			t.Errorf("volumes of the zones: %v, want 4 each", n)
 		}
+		expectNoFailures(c, driver)
 	})
-}
-
-// testBatched creates pods with a volume of 20Gi, some of which have room.
-func testBatched(t *testing.T, options clustertest.Options, config modeldriver.Config, pods, room int) *modeldriver.Driver {
-	t.Helper()
-	options.Configure = withoutDefaultSpreading
-	c := clustertest.StartWith(ktesting.Init(t), options)
-	createZones(c)
-	config.RefreshDelay = time.Second
-	driver := c.StartDriver(config)
-	batched := c.Batched()
-
-	names := make([]string, pods)
-	for i := range names {
-		names[i] = fmt.Sprintf("pod-%d", i)
-		c.CreatePod(clustertest.Pod{Name: names[i], Class: class, Sizes: []string{"20Gi"}, Ephemeral: true, With: func(pod *st.PodWrapper) {
-			pod.SchedulingGates([]string{gate})
-		}})
-	}
-	openGates(c, names)
-	if options.GateOff {
-		expectFailures(c, driver)
-		return driver
-	}
-	c.WaitForPlaced(room)
-	c.Stays(func(ctx context.Context) error {
-		placed, err := c.Placed(ctx)
-		if err == nil && len(placed) > room {
-			err = fmt.Errorf("%d pods have a node, want %d", len(placed), room)
-		}
-		return err
-	})
-	if n := c.Batched() - batched; n == 0 {
-		t.Error("no pod was batched, want some")
-	}
-	expectNoFailures(c, driver)
-	return driver
 }
