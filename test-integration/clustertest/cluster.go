@@ -84,12 +84,6 @@ type Options struct {
 	Configure func(*config.KubeSchedulerConfiguration)
 }
 
-// Start starts a control plane with the feature gate on.
-func Start(tCtx ktesting.TContext) *Cluster {
-	tCtx.Helper()
-	return StartWith(tCtx, Options{})
-}
-
 // StartWith starts a control plane, on an API server that the test borrows.
 func StartWith(tCtx ktesting.TContext, options Options) *Cluster {
 	tCtx.Helper()

@@ -77,17 +77,6 @@ func waitForCapacity(c *clustertest.Cluster, want int64) {
 	c.WaitForScheduler()
 }
 
-// waitForVolumes waits until node-1 has this number of volumes.
-func waitForVolumes(c *clustertest.Cluster, driver *modeldriver.Driver, want int) {
-	c.Helper()
-	c.Eventually(func(context.Context) error {
-		if n := driver.Volumes()[0]; n != want {
-			return fmt.Errorf("%d volumes, want %d", n, want)
-		}
-		return nil
-	})
-}
-
 // TestVolumeNeverComes: a provisioner gets an error for a claim, tries again and
 // again, and leaves it the selected node. The policy Object waits for the volume no
 // longer than the timeout, InFlight keeps its bytes only.

@@ -56,20 +56,6 @@ func TestStaleCapacity(t *testing.T) {
 	})
 }
 
-// TestDefaultPolicy: a pod does not wait for a decision that leaves enough room.
-func TestDefaultPolicy(t *testing.T) {
-	c := clustertest.Start(ktesting.Init(t))
-	c.CreateNodes(1)
-	driver := c.StartDriver(unpublished([]int64{100}))
-	for _, name := range []string{"first", "second"} {
-		c.CreatePod(clustertest.Pod{Name: name, Class: class, Sizes: []string{"50Gi"}})
-		c.ExpectNode(name, "node-1")
-	}
-	c.CreatePod(clustertest.Pod{Name: "third", Class: class, Sizes: []string{"50Gi"}})
-	c.ExpectReason("third", 1, clustertest.Reserved)
-	expectNoFailures(c, driver)
-}
-
 // TestReservedCapacity: a pod says that it waits for capacity to be refreshed, and
 // goes on when it is. With the policy Object, it waits for any decision. With
 // InFlight, it does only if the volumes in flight may be where it has to go.

@@ -11,7 +11,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/clustertest"
@@ -74,27 +73,6 @@ func TestTwoPublishers(t *testing.T) {
 		}
 		c.CreatePod(clustertest.Pod{Name: "first", Class: class, Sizes: []string{"60Gi"}})
 		c.ExpectNode("first", "node-1")
-		c.CreatePod(clustertest.Pod{Name: "second", Class: class, Sizes: []string{"60Gi"}})
-		c.ExpectReason("second", 1, clustertest.Reserved)
-		c.Stays(func(context.Context) error { return c.HasReason("second", 1, clustertest.Reserved) })
-		expectNoFailures(c, driver)
-	})
-}
-
-// TestOwnerClearsClaim: an owner who takes the selected node away from a claim does not free what its
-// volume takes, which no object shows yet.
-func TestOwnerClearsClaim(t *testing.T) {
-	clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
-		c := clustertest.StartWith(ktesting.Init(t), options)
-		c.CreateNodes(1)
-		driver := c.StartDriver(unpublished([]int64{100}))
-		c.CreatePod(clustertest.Pod{Name: "first", Class: class, Sizes: []string{"60Gi"}})
-		c.ExpectNode("first", "node-1")
-		pod, err := c.Client().CoreV1().Pods(c.Namespace).Get(c, "first", metav1.GetOptions{})
-		c.ExpectNoError(err, "get pod")
-		claim := pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName
-		_, err = c.Client().CoreV1().PersistentVolumeClaims(c.Namespace).Patch(c, claim, types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+selectedNode+`":null}}}`), metav1.PatchOptions{})
-		c.ExpectNoError(err, "patch claim")
 		c.CreatePod(clustertest.Pod{Name: "second", Class: class, Sizes: []string{"60Gi"}})
 		c.ExpectReason("second", 1, clustertest.Reserved)
 		c.Stays(func(context.Context) error { return c.HasReason("second", 1, clustertest.Reserved) })

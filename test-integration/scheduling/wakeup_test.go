@@ -4,12 +4,9 @@ package scheduling
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/clustertest"
@@ -54,25 +51,4 @@ func testWakeUp(t *testing.T, options clustertest.Options) {
 		c.Errorf("%d pods were woken, want only the one that waited for the class", got)
 	}
 	expectNoFailures(c, driver)
-}
-
-// TestWakeUpByDriver: a driver that ends its reports is not waited for any more.
-func TestWakeUpByDriver(t *testing.T) { clustertest.ForAnyPolicy(t, testWakeUpByDriver) }
-
-func testWakeUpByDriver(t *testing.T, options clustertest.Options) {
-	c := clustertest.StartWith(ktesting.Init(t), options)
-	c.CreateNodes(1)
-	driver := c.StartDriver(local([]int64{60}))
-	c.CreatePod(clustertest.Pod{Name: "waiting", Class: class, Sizes: []string{"61Gi"}})
-	c.ExpectNoRoom("waiting", 1)
-
-	_, err := c.Client().StorageV1().CSIDrivers().Patch(c, "pools.example.com", types.MergePatchType,
-		[]byte(`{"spec": {"storageCapacity": false}}`), metav1.PatchOptions{})
-	c.ExpectNoError(err, "turn off storageCapacity")
-	c.Eventually(func(context.Context) error {
-		if driver.Failed() == 0 {
-			return errors.New("no volume was asked for, want the scheduler to leave it to the driver")
-		}
-		return nil
-	})
 }
