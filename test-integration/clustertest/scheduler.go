@@ -267,6 +267,16 @@ func (c *Cluster) WaitForVolume(claim string) {
 	})
 }
 
+// WaitForClaim waits until the scheduler knows a claim.
+func (c *Cluster) WaitForClaim(name string) {
+	c.Helper()
+	claims := c.scheduler.informers.Core().V1().PersistentVolumeClaims().Lister().PersistentVolumeClaims(c.Namespace)
+	c.Eventually(func(context.Context) error {
+		_, err := claims.Get(name)
+		return err
+	})
+}
+
 // WaitForCapacity waits until the scheduler knows an object with that capacity in bytes.
 func (c *Cluster) WaitForCapacity(bytes int64) {
 	c.Helper()

@@ -35,7 +35,6 @@ func testWithoutIt(t *testing.T, options clustertest.Options) {
 	}
 	c.ExpectNode(app.Name, "node-2")
 	data.expectUntouched(c)
-	expectEvents(c)
 	if got := c.Rescheduled() - rescheduled; got != 0 {
 		c.Errorf("%d claims were rescheduled, want none", got)
 	}

@@ -28,7 +28,6 @@ func testReplicas(t *testing.T, options clustertest.Options) {
 	expectAffinity(c, "node-1", "node-2")
 	data.expectUntouched(c)
 	expectVolumes(c, driver, 1, 1, 0)
-	expectEvents(c)
 
 	c.Cordon("node-2")
 	expectReleased(c, "node-1", "node-2")

@@ -50,7 +50,6 @@ func testVolumesThatStay(t *testing.T, options clustertest.Options) {
 		h.expectUntouched(c)
 	}
 	expectVolumes(c, driver, 2, 0)
-	expectEvents(c)
 }
 
 // daemonOf makes a pod one of a DaemonSet for a node, which tolerates a cordon.

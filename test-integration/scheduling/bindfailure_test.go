@@ -3,6 +3,7 @@
 package scheduling
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -56,6 +57,7 @@ func TestFailedBinding(t *testing.T) {
 				}
 				c.ExpectNode(placed, "node-1")
 				c.ExpectReason(rejected, 1, clustertest.Reserved)
+				c.Stays(func(context.Context) error { return c.HasReason(rejected, 1, clustertest.Reserved) })
 				driver.Publish()
 				c.ExpectNoRoom(rejected, 1)
 				expectNoFailures(c, driver)

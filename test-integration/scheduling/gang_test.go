@@ -3,6 +3,7 @@
 package scheduling
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -59,13 +60,16 @@ func testGang(t *testing.T, options clustertest.Options) {
 		c.ExpectReason(second[3], 1, clustertest.Reserved)
 	}
 	driver.Publish()
+	c.WaitForCapacity(60 << 30)
 	// Now that the room is known, the first three are what keeps the last one out.
 	c.ExpectReason(second[3], 1, clustertest.Reserved)
-	placed, err := c.Placed(c)
-	c.ExpectNoError(err, "list pods")
-	if len(placed) != 4 {
-		c.Errorf("nodes of the pods: %v, want none for the second group", placed)
-	}
+	c.Stays(func(ctx context.Context) error {
+		placed, err := c.Placed(ctx)
+		if err == nil && len(placed) != 4 {
+			err = fmt.Errorf("nodes of the pods: %v, want none for the second group", placed)
+		}
+		return err
+	})
 	driver.Resize("node-1", 0, 20<<30)
 	driver.Publish()
 	for _, pod := range second {

@@ -46,6 +46,7 @@ func TestClaimsOfATenant(t *testing.T) {
 			}
 			_, err := c.Client().CoreV1().PersistentVolumeClaims(c.Namespace).Create(c, claim, metav1.CreateOptions{})
 			c.ExpectNoError(err, "create claim")
+			c.WaitForClaim(name)
 		}
 		c.CreatePod(clustertest.Pod{Name: "second", Class: class, Sizes: []string{"50Gi"}})
 		c.ExpectNode("second", "node-1")

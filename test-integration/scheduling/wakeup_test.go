@@ -41,7 +41,6 @@ func testWakeUp(t *testing.T, options clustertest.Options) {
 		}
 		return nil
 	})
-	c.ExpectNoRoom("waiting", 1)
 
 	// The largest pool does not grow.
 	driver.Resize("node-1", 1, 50<<30)
