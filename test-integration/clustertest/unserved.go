@@ -29,7 +29,7 @@ func (c *Cluster) CreateUnserved(class, driver string) {
 	c.CreateClass(class, driver)
 }
 
-// ExpectSelected waits until the scheduler has selected a node for a claim that nobody provisions.
+// ExpectSelected waits until the scheduler has selected a node for a claim.
 func (c *Cluster) ExpectSelected(claim, node string) {
 	c.Helper()
 	c.Eventually(func(context.Context) error {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	st "k8s.io/kubernetes/pkg/scheduler/testing"
 
@@ -79,13 +78,7 @@ func testSlowCopy(t *testing.T, options clustertest.Options, change func(*cluste
 	c.CreateClaim("lost", class, "100Gi")
 	lost := on("node-3", "lost")
 	c.CreatePod(lost)
-	c.Eventually(func(ctx context.Context) error {
-		claim, err := c.Client().CoreV1().PersistentVolumeClaims(c.Namespace).Get(ctx, "lost", metav1.GetOptions{})
-		if err == nil && claim.Annotations[selectedNode] == "" {
-			err = errors.New("the claim was not sent")
-		}
-		return err
-	})
+	c.ExpectSelected("lost", "node-3")
 	c.DeletePod(lost)
 	c.CreateClaim("clock", class, "100Gi")
 	c.CreatePod(on("node-3", "clock"))

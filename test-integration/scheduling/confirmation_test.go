@@ -72,7 +72,7 @@ func TestHiddenCreation(t *testing.T) {
 				c.CreatePod(first)
 				c.ExpectNode("first", "node-1")
 				driver.Publish()
-				waitForCapacity(c, 140)
+				c.WaitForCapacity(140 << 30)
 				driver.Confirm(confirmed)
 
 				begin := time.Now()
@@ -116,13 +116,13 @@ func testOlderProvisionerTakesOver(t *testing.T, options clustertest.Options) {
 	c.CreatePod(clustertest.Pod{Name: "first", Class: class, Sizes: []string{"10Gi"}})
 	c.ExpectNode("first", "node-1")
 	driver.Publish()
-	waitForCapacity(c, 90)
+	c.WaitForCapacity(90 << 30)
 
 	driver.Confirm(false)
 	c.CreatePod(clustertest.Pod{Name: "second", Class: class, Sizes: []string{"20Gi"}})
 	c.ExpectNode("second", "node-1")
 	driver.Publish()
-	waitForCapacity(c, 70)
+	c.WaitForCapacity(70 << 30)
 	c.CreatePod(clustertest.Pod{Name: "third", Class: class, Sizes: []string{"70Gi"}})
 	c.ExpectNode("third", "node-1")
 	c.CreatePod(clustertest.Pod{Name: "fourth", Class: class, Sizes: []string{"10Gi"}})
@@ -146,13 +146,13 @@ func TestRoundedUp(t *testing.T) {
 		name := fmt.Sprintf("pod-%d", i)
 		gate.close(name + "-0")
 		c.CreatePod(clustertest.Pod{Name: name, Class: class, Sizes: []string{"10Gi"}})
-		waitForSelected(c, name+"-0")
+		c.ExpectSelected(name+"-0", "node-1")
 	}
 	for i := range 2 {
 		gate.open(fmt.Sprintf("pod-%d-0", i))
 		c.ExpectNode(fmt.Sprintf("pod-%d", i), "node-1")
 		driver.Publish()
-		waitForCapacity(c, int64(80-20*i))
+		c.WaitForCapacity(int64(80-20*i) << 30)
 	}
 	// 60 GiB are free, of which two more volumes take 40. Their claims ask for 20.
 	c.CreatePod(clustertest.Pod{Name: "late", Class: class, Sizes: []string{"50Gi"}})

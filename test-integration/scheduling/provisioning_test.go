@@ -11,13 +11,11 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/test/utils/ktesting"
 
 	"capacityv2.internal/test-integration/clustertest"
-	"capacityv2.internal/test-integration/modeldriver"
 )
 
 const inFlight = config.InFlightCapacityReservation
@@ -52,31 +50,6 @@ func (g *claimGate) beforeCreate(_ context.Context, claim string) error {
 	return nil
 }
 
-// waitForSelected waits until a node is selected for a claim.
-func waitForSelected(c *clustertest.Cluster, claim string) {
-	c.Helper()
-	c.Eventually(func(context.Context) error {
-		if c.Claim(claim).Annotations["volume.kubernetes.io/selected-node"] == "" {
-			return fmt.Errorf("no node is selected for claim %s", claim)
-		}
-		return nil
-	})
-}
-
-// waitForCapacity waits until the object of node-1 has this capacity, in GiB, and the
-// scheduler knows.
-func waitForCapacity(c *clustertest.Cluster, want int64) {
-	c.Helper()
-	c.Eventually(func(ctx context.Context) error {
-		got, err := c.Client().StorageV1().CSIStorageCapacities(modeldriver.Namespace).Get(ctx, class+"-0", metav1.GetOptions{})
-		if err == nil && got.Capacity.Value() != want<<30 {
-			err = fmt.Errorf("capacity is %s, want %dGi", got.Capacity, want)
-		}
-		return err
-	})
-	c.WaitForScheduler()
-}
-
 // TestVolumeNeverComes: a provisioner gets an error for a claim, tries again and
 // again, and leaves it the selected node. The policy Object waits for the volume no
 // longer than the timeout, InFlight keeps its bytes only.
@@ -96,7 +69,7 @@ func testVolumeNeverComes(t *testing.T, options clustertest.Options) {
 	driver := c.StartDriver(config)
 	begin := time.Now()
 	c.CreatePod(clustertest.Pod{Name: "stuck", Class: class, Sizes: []string{"500Gi"}})
-	waitForSelected(c, "stuck-0")
+	c.ExpectSelected("stuck-0", "node-1")
 
 	c.CreatePod(clustertest.Pod{Name: "other", Class: class, Sizes: []string{"60Gi"}})
 	if c.IsObject() {
@@ -126,7 +99,7 @@ func testRecreatedPod(t *testing.T, options clustertest.Options) {
 	c.CreateClaim("data", class, "60Gi")
 	app := clustertest.Pod{Name: "app", Claims: []string{"data"}}
 	c.CreatePod(app)
-	waitForSelected(c, "data")
+	c.ExpectSelected("data", "node-1")
 	for range 2 {
 		c.DeletePod(app)
 		c.CreatePod(app)

@@ -85,7 +85,7 @@ func testRefreshDuringDecision(t *testing.T, options clustertest.Options, expres
 		t.Fatal("the scheduler has not tried the second pod")
 	}
 	driver.Publish()
-	waitForCapacity(c, 40)
+	c.WaitForCapacity(40 << 30)
 	close(p.goOn)
 	c.ExpectNoRoom("second", 1)
 	expectNoFailures(c, driver)

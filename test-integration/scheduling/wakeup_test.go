@@ -34,7 +34,7 @@ func testWakeUp(t *testing.T, options clustertest.Options) {
 	woken := c.Woken(capacityEvents)
 
 	driver.Resize("node-1", 0, -10<<30)
-	waitForCapacity(c, 70)
+	c.WaitForCapacity(70 << 30)
 	c.Stays(func(context.Context) error {
 		if got := c.Woken(capacityEvents) - woken; got != 0 {
 			return fmt.Errorf("%d pods were woken, want none", got)
