@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-base/metrics/legacyregistry"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
+
+	"capacityv2.internal/test-integration/modeldriver"
 )
 
 // Reasons of the scheduler for a node.
@@ -144,6 +146,14 @@ func (c *Cluster) ExpectNodeAfter(begin time.Time, pod, node string) {
 	least := time.Duration(c.options.ReservationTimeout-1) * time.Second
 	if took := time.Since(begin); took < least {
 		c.Errorf("pod %s had its node after %v, want it after %v or later", pod, took, least)
+	}
+}
+
+// ExpectNoFailures checks that no volume was asked for where there was no room.
+func (c *Cluster) ExpectNoFailures(driver *modeldriver.Driver) {
+	c.Helper()
+	if n := driver.Failed(); n != 0 {
+		c.Errorf("%d volumes were asked for where there was no room, want none", n)
 	}
 }
 

@@ -91,7 +91,7 @@ func TestCreationsThatFail(t *testing.T) {
 	c.CreatePod(clustertest.Pod{Name: "third", Class: class, Sizes: []string{"1Gi"}})
 	c.ExpectNoRoom("third", 1)
 	expectNothingInFlight(c)
-	expectNoRefusals(t, d)
+	c.ExpectNoFailures(d)
 }
 
 // watch returns an error if the volume is not in flight once while its creation fails, from its first
@@ -156,5 +156,5 @@ func TestCapacityCallsThatFail(t *testing.T) {
 		}
 	}
 	expectFull(t, d)
-	expectNoRefusals(t, d)
+	c.ExpectNoFailures(d)
 }

@@ -77,7 +77,7 @@ func TestBeforeConfirmation(t *testing.T) {
 				}
 				c.WaitForCapacity(free - 60<<30)
 				c.ExpectNoRoom("second", 1)
-				expectNoRefusals(t, c.driver)
+				c.ExpectNoFailures(c.driver)
 			})
 		})
 	}
@@ -112,7 +112,7 @@ func TestOldNumbers(t *testing.T) {
 			close(goOn)
 			c.WaitForCapacity(free - 60<<30)
 			c.ExpectNoRoom("third", 1)
-			expectNoRefusals(t, c.driver)
+			c.ExpectNoFailures(c.driver)
 		})
 	}
 }

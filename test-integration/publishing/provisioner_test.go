@@ -67,11 +67,3 @@ func expectFull(t *testing.T, d *modeldriver.Driver) {
 		t.Errorf("volumes of the nodes: %v, want %v", got, want)
 	}
 }
-
-// expectNoRefusals checks that no volume was sent where there is no room.
-func expectNoRefusals(t *testing.T, d *modeldriver.Driver) {
-	t.Helper()
-	if failed := d.Failed(); failed > 0 {
-		t.Errorf("%d volumes were asked for where there is no room, want none", failed)
-	}
-}

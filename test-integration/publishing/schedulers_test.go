@@ -138,6 +138,6 @@ func testTwoSchedulers(t *testing.T, halves bool) {
 	expectFull(t, s.driver)
 	if halves {
 		// Else what one has decided may not have come to the other one yet.
-		expectNoRefusals(t, s.driver)
+		s.ExpectNoFailures(s.driver)
 	}
 }

@@ -130,5 +130,5 @@ func TestWatchTraffic(t *testing.T) {
 	if got := w.seen() - before; got < volumes || got > 2*classes*volumes {
 		t.Errorf("%d events for %d volumes of drivers with %d classes, want two for each volume and class at most", got, volumes, classes)
 	}
-	expectNoRefusals(t, w.driver)
+	w.ExpectNoFailures(w.driver)
 }

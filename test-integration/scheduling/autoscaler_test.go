@@ -83,7 +83,7 @@ func TestStartupTaint(t *testing.T) {
 					c.ExpectNoRoom("waiting", 1)
 					driver := c.StartDriver(config)
 					c.ExpectNode("waiting", "node-1")
-					expectNoFailures(c, driver)
+					c.ExpectNoFailures(driver)
 					return
 				}
 				expectTainted(c, "waiting")
@@ -96,7 +96,7 @@ func TestStartupTaint(t *testing.T) {
 				c.RemoveTaints("node-1")
 				c.ExpectNode("waiting", "node-1")
 				c.ExpectNode("later", "node-1")
-				expectNoFailures(c, driver)
+				c.ExpectNoFailures(driver)
 			})
 		})
 	}

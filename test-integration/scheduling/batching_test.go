@@ -86,6 +86,6 @@ func TestBatchedPodsOfZones(t *testing.T) {
 		if n := driver.Volumes(); !slices.Equal(n, []int{4, 4}) {
 			t.Errorf("volumes of the zones: %v, want 4 each", n)
 		}
-		expectNoFailures(c, driver)
+		c.ExpectNoFailures(driver)
 	})
 }

@@ -60,7 +60,7 @@ func TestFailedBinding(t *testing.T) {
 				c.Stays(func(context.Context) error { return c.HasReason(rejected, 1, clustertest.Reserved) })
 				driver.Publish()
 				c.ExpectNoRoom(rejected, 1)
-				expectNoFailures(c, driver)
+				c.ExpectNoFailures(driver)
 			})
 		})
 	}

@@ -40,7 +40,7 @@ func TestEightDisks(t *testing.T) {
 				c.ExpectReason("one-more", 1, clustertest.Reserved)
 				driver.Publish()
 				c.ExpectNoRoom("one-more", 1)
-				expectNoFailures(c, driver)
+				c.ExpectNoFailures(driver)
 			})
 		})
 	}
@@ -94,7 +94,7 @@ func TestHiddenCreation(t *testing.T) {
 					driver.Publish()
 					c.ExpectNodeAfter(begin, "third", "node-1")
 				}
-				expectNoFailures(c, driver)
+				c.ExpectNoFailures(driver)
 			})
 		})
 	}
@@ -127,7 +127,7 @@ func testOlderProvisionerTakesOver(t *testing.T, options clustertest.Options) {
 	c.ExpectNode("third", "node-1")
 	c.CreatePod(clustertest.Pod{Name: "fourth", Class: class, Sizes: []string{"10Gi"}})
 	c.ExpectReason("fourth", 1, clustertest.Reserved)
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }
 
 // TestRoundedUp: volumes are larger than what their claims ask for. The difference
@@ -162,7 +162,7 @@ func TestRoundedUp(t *testing.T) {
 	c.ExpectNode("pod-3", "node-1")
 	driver.Publish()
 	c.ExpectNoRoom("late", 1)
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }
 
 // TestWorstFit: pods of different sizes fill nodes of several pools, with a driver
@@ -200,7 +200,7 @@ func TestWorstFit(t *testing.T) {
 					return err
 				})
 				t.Logf("%d of %d pods were placed", driver.Provisioned(), len(names))
-				expectNoFailures(c, driver)
+				c.ExpectNoFailures(driver)
 			})
 		})
 	}

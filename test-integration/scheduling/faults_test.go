@@ -96,7 +96,7 @@ func testFaultyRefreshes(t *testing.T, options clustertest.Options, confirming b
 		}
 		t.Logf("%s: %d volumes were asked for where there was no room", fault.name, drivers[i].Failed())
 		if !fault.mayFail {
-			expectNoFailures(c, drivers[i])
+			c.ExpectNoFailures(drivers[i])
 		}
 	}
 }

@@ -75,7 +75,7 @@ func testGang(t *testing.T, options clustertest.Options) {
 	for _, pod := range second {
 		c.ExpectNode(pod, "node-1")
 	}
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }
 
 // TestGroupsUnderOneRoot: two groups of pods that belong together need the same
@@ -113,7 +113,7 @@ func testGroupsUnderOneRoot(t *testing.T, options clustertest.Options) {
 	}
 	c.CreatePod(clustertest.Pod{Name: "stranger", Class: class, Sizes: []string{"70Gi"}})
 	c.ExpectReason("stranger", 1, clustertest.Reserved)
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }
 
 // TestGroupWaitsForItself: one pod of a group has used the space that another one
@@ -142,5 +142,5 @@ func testGroupWaitsForItself(t *testing.T, options clustertest.Options) {
 		c.ExpectNode(name, "node-1")
 	}
 	c.ExpectNodeAfter(begin, "pod-1", "node-1")
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }

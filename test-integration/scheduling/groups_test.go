@@ -62,7 +62,7 @@ func testStaticAndDynamicVolumes(t *testing.T, options clustertest.Options) {
 	if driver.Provisioned() != 2 {
 		c.Errorf("%d volumes were provisioned, want 2", driver.Provisioned())
 	}
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }
 
 // TestTwoClasses: the volumes of each class are a group of their own.
@@ -86,6 +86,6 @@ func testTwoClasses(t *testing.T, options clustertest.Options) {
 	c.CreatePod(clustertest.Pod{Name: "fits", Claims: []string{"fast-0", "slow-0", "fast-1"}})
 	c.ExpectNode("fits", "node-1")
 	for _, driver := range drivers {
-		expectNoFailures(c, driver)
+		c.ExpectNoFailures(driver)
 	}
 }

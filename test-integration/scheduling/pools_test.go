@@ -47,15 +47,6 @@ func unpublished(nodes ...[]int64) modeldriver.Config {
 	return config
 }
 
-// expectNoFailures checks that the scheduler has asked for no volume where there
-// was no room.
-func expectNoFailures(c *clustertest.Cluster, driver *modeldriver.Driver) {
-	c.Helper()
-	if n := driver.Failed(); n != 0 {
-		c.Errorf("%d volumes were asked for where there was no room, want none", n)
-	}
-}
-
 // expectFailures waits until the scheduler has asked for a volume where there was
 // no room. With the feature gate off, it has to; otherwise the same test with the
 // gate on would prove nothing.
@@ -95,7 +86,7 @@ func testPlaces(t *testing.T, options clustertest.Options, config modeldriver.Co
 			c.ExpectNode(p.pod.Name, p.node)
 		}
 	}
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }
 
 // TestFourVolumesNeedFourDisks: each disk takes one volume, so only the node
@@ -128,7 +119,7 @@ func testFragmentedNode(t *testing.T, options clustertest.Options) {
 
 	c.DeletePod(first)
 	c.ExpectNode("pending", "node-1")
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }
 
 // TestSixteenVolumesOnFourNodes: 16 pods of one volume fill four nodes of four
@@ -169,7 +160,7 @@ func testSixteenVolumesOnFourNodes(t *testing.T, options clustertest.Options, po
 		driver.Publish()
 	}
 	c.ExpectNoRoom("one-more", 4)
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }
 
 // TestMaximumVolumeSize: a driver of today reports 100 GiB, of which a volume
@@ -221,7 +212,7 @@ func testConstantCapacity(t *testing.T, options clustertest.Options, confirming 
 	if took, least := time.Since(begin), (pods-1)*(timeout-time.Second); !confirming && took < least {
 		c.Errorf("the pods had nodes after %v, want %v at least", took, least)
 	}
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }
 
 // zone is the label of nodes with the same storage.
@@ -263,5 +254,5 @@ func testTopologySpread(t *testing.T, options clustertest.Options) {
 	c.ExpectNoRoom("second", 2)
 	driver.Resize("a", 1, 1<<30)
 	c.ExpectNode("second", "node-1", "node-2")
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }

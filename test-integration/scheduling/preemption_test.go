@@ -136,7 +136,7 @@ func testNominatedNodeGetsReserved(t *testing.T, options clustertest.Options) {
 	c.DeletePod(clustertest.Pod{Name: "victim-on-node-1"})
 	c.ExpectNode("preemptor", "node-1")
 	expectSpared(c, "victim-on-node-2")
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }
 
 // TestPreemptionAfterReservation: no pod has to go for one that has to wait for capacity anyway. When the capacity is
@@ -165,7 +165,7 @@ func testPreemptionAfterReservation(t *testing.T, options clustertest.Options) {
 	waitForPreempted(c, "victim")
 	c.DeletePod(victim)
 	c.ExpectNode("preemptor", "node-1")
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }
 
 // TestPreemptionBesideReservation: a node that lacks nothing but capacity that is reserved does not keep a pod from preempting on
@@ -192,5 +192,5 @@ func testPreemptionBesideReservation(t *testing.T, options clustertest.Options) 
 	c.DeletePod(clustertest.Pod{Name: "victim-on-node-2"})
 	c.ExpectNode("preemptor", "node-2")
 	expectSpared(c, "victim-on-node-1")
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }

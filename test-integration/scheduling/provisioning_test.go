@@ -81,7 +81,7 @@ func testVolumeNeverComes(t *testing.T, options clustertest.Options) {
 	}
 	gate.open("stuck-0")
 	c.ExpectNode("stuck", "node-1")
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }
 
 // TestRecreatedPod: a pod is deleted and created again, with the same claim, before
@@ -122,7 +122,7 @@ func testRecreatedPod(t *testing.T, options clustertest.Options) {
 	c.ExpectReason("full", 1, clustertest.Reserved)
 	driver.Publish()
 	c.ExpectNoRoom("full", 1)
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }
 
 // TestAttempts: pods that fill nodes with late reports are not tried much more often
@@ -158,7 +158,7 @@ func TestAttempts(t *testing.T) {
 		if got > withoutGate+more {
 			t.Errorf("%.2f attempts per pod, want at most %.1f more than the %.2f with the gate off", got, more, withoutGate)
 		}
-		expectNoFailures(c, driver)
+		c.ExpectNoFailures(driver)
 	}
 	t.Run("gate-off", func(t *testing.T) { run(t, clustertest.Options{GateOff: true}) })
 	clustertest.ForAnyPolicyInTurn(t, run)

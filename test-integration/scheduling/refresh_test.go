@@ -88,5 +88,5 @@ func testRefreshDuringDecision(t *testing.T, options clustertest.Options, expres
 	c.WaitForCapacity(40 << 30)
 	close(p.goOn)
 	c.ExpectNoRoom("second", 1)
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }

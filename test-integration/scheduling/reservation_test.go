@@ -52,7 +52,7 @@ func TestStaleCapacity(t *testing.T) {
 		if n := driver.Volumes()[0]; len(placed) != 5 || n != 5 {
 			t.Errorf("%d pods have a node, with %d volumes, want 5", len(placed), n)
 		}
-		expectNoFailures(c, driver)
+		c.ExpectNoFailures(driver)
 	})
 }
 
@@ -91,7 +91,7 @@ func testReservedCapacity(t *testing.T, options clustertest.Options) {
 	if got := c.Woken(capacityEvents) - woken; got > 3 {
 		c.Errorf("%d pods were woken, want only those that waited for the object, once for each report", got)
 	}
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }
 
 // TestProfilesShareReservations: two pods compete for an object. It does not help
@@ -128,5 +128,5 @@ func testProfilesShareReservations(t *testing.T, options clustertest.Options) {
 	for scheduler := range placed {
 		c.ExpectNoRoom(rival[scheduler], 1)
 	}
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }

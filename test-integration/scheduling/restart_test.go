@@ -55,7 +55,7 @@ func TestRestartInFlight(t *testing.T) {
 				c.ExpectReason("second", 1, clustertest.Reserved)
 				driver.Publish()
 				c.ExpectNoRoom("second", 1)
-				expectNoFailures(c, driver)
+				c.ExpectNoFailures(driver)
 			})
 		})
 	}
@@ -89,7 +89,7 @@ func testKilledBeforeAnswer(t *testing.T, options clustertest.Options) {
 	c.ExpectNode("first", "node-1")
 	driver.Publish()
 	c.ExpectNoRoom("second", 1)
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }
 
 // TestKilledInTheMiddle: the scheduler is killed when a third of the pods have their
@@ -124,5 +124,5 @@ func testKilledInTheMiddle(t *testing.T, options clustertest.Options) {
 	if got := driver.Volumes(); !slices.Equal(got, slices.Repeat([]int{perNode}, pods/perNode)) {
 		t.Errorf("volumes of the nodes: %v, want %d each", got, perNode)
 	}
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }

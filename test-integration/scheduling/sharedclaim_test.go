@@ -30,7 +30,7 @@ func TestPodsWithOneClaim(t *testing.T) {
 		expectInFlight(c, 0)
 		c.CreatePod(clustertest.Pod{Name: "another", Class: class, Sizes: []string{"40Gi"}})
 		c.ExpectNode("another", "node-1")
-		expectNoFailures(c, driver)
+		c.ExpectNoFailures(driver)
 	})
 }
 

@@ -54,6 +54,6 @@ func TestMalformedObjects(t *testing.T) {
 		}
 		c.CreatePod(clustertest.Pod{Name: "ordinary", Class: class, Sizes: []string{"50Gi"}})
 		c.ExpectNode("ordinary", "node-1")
-		expectNoFailures(c, driver)
+		c.ExpectNoFailures(driver)
 	})
 }

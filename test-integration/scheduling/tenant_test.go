@@ -50,7 +50,7 @@ func TestClaimsOfATenant(t *testing.T) {
 		}
 		c.CreatePod(clustertest.Pod{Name: "second", Class: class, Sizes: []string{"50Gi"}})
 		c.ExpectNode("second", "node-1")
-		expectNoFailures(c, driver)
+		c.ExpectNoFailures(driver)
 	})
 }
 
@@ -77,6 +77,6 @@ func TestTwoPublishers(t *testing.T) {
 		c.CreatePod(clustertest.Pod{Name: "second", Class: class, Sizes: []string{"60Gi"}})
 		c.ExpectReason("second", 1, clustertest.Reserved)
 		c.Stays(func(context.Context) error { return c.HasReason("second", 1, clustertest.Reserved) })
-		expectNoFailures(c, driver)
+		c.ExpectNoFailures(driver)
 	})
 }

@@ -49,5 +49,5 @@ func testWakeUp(t *testing.T, options clustertest.Options) {
 	if got := c.Woken(capacityEvents) - woken; got > 1 {
 		c.Errorf("%d pods were woken, want only the one that waited for the class", got)
 	}
-	expectNoFailures(c, driver)
+	c.ExpectNoFailures(driver)
 }
