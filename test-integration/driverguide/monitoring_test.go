@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -44,8 +42,10 @@ func TestMonitoring(t *testing.T) {
 	})
 	g := apply(c)
 	socket, _ := g.startDriver()
-	s := &metrics{guide: g, provisioner: g.freeAddress()}
-	g.startProvisioner(socket, "--capacity-confirmation", "--http-endpoint="+s.provisioner)
+	port, err := clustertest.FreePort()
+	c.ExpectNoError(err, "port of the provisioner")
+	s := &metrics{guide: g, provisioner: "http://127.0.0.1:" + port + "/metrics"}
+	g.startProvisioner(socket, "--capacity-confirmation", "--http-endpoint=127.0.0.1:"+port)
 	g.expectPools("100Gi", "60Gi")
 	s.waitFor("csistoragecapacities_desired_goal 1")
 
@@ -84,7 +84,7 @@ func TestMonitoring(t *testing.T) {
 // metrics are those of the scheduler and the provisioner.
 type metrics struct {
 	guide
-	provisioner string // where it listens
+	provisioner string // URL of those of the provisioner
 }
 
 // asked is a metric of a component in a query, with what is asked of its labels. Those of recording rules have a colon.
@@ -96,12 +96,11 @@ var label = regexp.MustCompile(`(reason|result|grpc_status_code|method_name)=\\?
 // missing names what queries ask for and no component has.
 func (s *metrics) missing(queries string) (missing []string) {
 	s.Helper()
-	scheduler, err1 := schedulerMetrics()
-	provisioner, err2 := s.provisionerMetrics()
-	s.ExpectNoError(errors.Join(err1, err2), "metrics")
+	text, err := s.text()
+	s.ExpectNoError(err, "metrics")
 	for _, m := range asked.FindAllStringSubmatch(queries, -1) {
 		var series []string
-		for line := range strings.Lines(scheduler + provisioner) {
+		for line := range strings.Lines(text) {
 			if rest, ok := strings.CutPrefix(line, m[1]); ok && strings.ContainsAny(rest[:1], "{ ") {
 				series = append(series, line)
 			}
@@ -124,11 +123,9 @@ func (s *metrics) missing(queries string) (missing []string) {
 func (s *metrics) waitFor(texts ...string) {
 	s.Helper()
 	s.Eventually(func(context.Context) error {
-		scheduler, err1 := schedulerMetrics()
-		provisioner, err2 := s.provisionerMetrics()
-		err := errors.Join(err1, err2)
+		metrics, err := s.text()
 		for _, text := range texts {
-			if !strings.Contains(scheduler+provisioner, text) {
+			if !strings.Contains(metrics, text) {
 				err = errors.Join(err, fmt.Errorf("no metric has %s", text))
 			}
 		}
@@ -136,33 +133,15 @@ func (s *metrics) waitFor(texts ...string) {
 	})
 }
 
-// schedulerMetrics asks the handler that kube-scheduler serves as /metrics.
-func schedulerMetrics() (string, error) {
-	response := httptest.NewRecorder()
-	legacyregistry.Handler().ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	if response.Code != http.StatusOK {
-		return "", errors.New(response.Body.String())
+// text asks the provisioner, and the handler that kube-scheduler serves as /metrics.
+func (s *metrics) text() (string, error) {
+	scheduler := httptest.NewRecorder()
+	legacyregistry.Handler().ServeHTTP(scheduler, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if scheduler.Code != http.StatusOK {
+		return "", errors.New(scheduler.Body.String())
 	}
-	return response.Body.String(), nil
-}
-
-func (s *metrics) provisionerMetrics() (string, error) {
-	response, err := http.Get("http://" + s.provisioner + "/metrics")
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	return string(text), err
-}
-
-// freeAddress returns one on which nobody listens.
-func (g *guide) freeAddress() string {
-	g.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	g.ExpectNoError(err, "listen")
-	defer listener.Close()
-	return listener.Addr().String()
+	provisioner, err := clustertest.Get(s, s.provisioner)
+	return scheduler.Body.String() + string(provisioner), err
 }
 
 // createStuckClass creates a class with room on the node, as an object says whose confirmation
