@@ -42,7 +42,7 @@ func TestCSIStorageCapacityApply(t *testing.T) {
 
 	got := apply("first apply", "first", false, config("100Gi", "20Gi"))
 	expectPools(tCtx, "first apply", got, "100Gi", "20Gi")
-	expectOwners(tCtx, "first apply", got.ManagedFields, []string{"f:availableCapacities"}, "first")
+	expectOwners(tCtx, "first apply", got, "first")
 
 	_, err := capacities.Apply(tCtx, config("100Gi"), metav1.ApplyOptions{FieldManager: "second"})
 	if !apierrors.IsConflict(err) {
@@ -50,11 +50,11 @@ func TestCSIStorageCapacityApply(t *testing.T) {
 	}
 
 	got = apply("same list by the second manager", "second", false, config("100Gi", "20Gi"))
-	expectOwners(tCtx, "same list by the second manager", got.ManagedFields, []string{"f:availableCapacities"}, "first", "second")
+	expectOwners(tCtx, "same list by the second manager", got, "first", "second")
 
 	got = apply("forced list", "second", true, config("50Gi"))
 	expectPools(tCtx, "forced list", got, "50Gi")
-	expectOwners(tCtx, "forced list", got.ManagedFields, []string{"f:availableCapacities"}, "second")
+	expectOwners(tCtx, "forced list", got, "second")
 
 	extracted := must[*storagev1ac.CSIStorageCapacityApplyConfiguration](tCtx, "extract")(
 		storagev1ac.ExtractCSIStorageCapacity(got, "second"))
@@ -66,62 +66,25 @@ func TestCSIStorageCapacityApply(t *testing.T) {
 	expectPools(tCtx, "first manager without the list", got, "50Gi")
 	got = apply("second manager without the list", "second", false, config())
 	expectPools(tCtx, "second manager without the list", got)
-	expectOwners(tCtx, "second manager without the list", got.ManagedFields, []string{"f:availableCapacities"})
+	expectOwners(tCtx, "second manager without the list", got)
 }
 
-// TestCSIDriverApply applies volumeRebuilding with two managers.
-func TestCSIDriverApply(t *testing.T) {
-	tCtx := ktesting.Init(t)
-	server := clustertest.BorrowServer(tCtx, clustertest.Options{})
-	drivers := server.Client.StorageV1().CSIDrivers()
-	field := []string{"f:spec", "f:volumeRebuilding"}
-
-	config := func(rebuilding bool) *storagev1ac.CSIDriverApplyConfiguration {
-		return storagev1ac.CSIDriver("applied.example.com").
-			WithSpec(storagev1ac.CSIDriverSpec().WithStorageCapacity(true).WithVolumeRebuilding(rebuilding))
-	}
-
-	got := must[*storagev1.CSIDriver](tCtx, "first apply")(
-		drivers.Apply(tCtx, config(true), metav1.ApplyOptions{FieldManager: "first"}))
-	expectRebuilding(tCtx, "first apply", got, new(true))
-	expectOwners(tCtx, "first apply", got.ManagedFields, field, "first")
-
-	_, err := drivers.Apply(tCtx, config(false), metav1.ApplyOptions{FieldManager: "second"})
-	if !apierrors.IsConflict(err) {
-		tCtx.Errorf("other value by the second manager: %v, want a conflict", err)
-	}
-
-	got = must[*storagev1.CSIDriver](tCtx, "forced apply")(
-		drivers.Apply(tCtx, config(false), metav1.ApplyOptions{FieldManager: "second", Force: true}))
-	expectRebuilding(tCtx, "forced apply", got, new(false))
-	expectOwners(tCtx, "forced apply", got.ManagedFields, field, "second")
-}
-
-// expectOwners reports managers other than want that own the field at path as a
+// expectOwners reports managers other than want that own availableCapacities as a
 // whole. An owner of single entries does not count: the list is atomic.
-func expectOwners(tCtx ktesting.TContext, step string, entries []metav1.ManagedFieldsEntry, path []string, want ...string) {
+func expectOwners(tCtx ktesting.TContext, step string, got *storagev1.CSIStorageCapacity, want ...string) {
 	tCtx.Helper()
 	var owners []string
-	for _, entry := range entries {
-		var node map[string]any
-		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &node); err != nil {
+	for _, entry := range got.ManagedFields {
+		var fields map[string]map[string]any
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
 			tCtx.Fatalf("fields of the manager %s: %v", entry.Manager, err)
 		}
-		owned := true
-		for _, key := range path {
-			child, ok := node[key].(map[string]any)
-			if !ok {
-				owned = false
-				break
-			}
-			node = child
-		}
-		if owned && len(node) == 0 {
+		if entries, owned := fields["f:availableCapacities"]; owned && len(entries) == 0 {
 			owners = append(owners, entry.Manager)
 		}
 	}
 	slices.Sort(owners)
 	if diff := cmp.Diff(want, owners); diff != "" {
-		tCtx.Errorf("owners of %v after %s (-want +got):\n%s", path, step, diff)
+		tCtx.Errorf("owners of availableCapacities after %s (-want +got):\n%s", step, diff)
 	}
 }

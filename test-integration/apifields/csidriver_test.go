@@ -57,21 +57,3 @@ func TestCSIDriverRoundTrip(t *testing.T) {
 		})
 	}
 }
-
-// TestCSIDriverDefault checks the default of volumeRebuilding: false with the
-// gate on, also for an object that was stored before, and none with the gate off.
-func TestCSIDriverDefault(t *testing.T) {
-	tCtx := ktesting.Init(t)
-	storage := clustertest.NewStorage()
-
-	server := clustertest.StartGateOff(tCtx, storage)
-	created := createDriver(tCtx, server.Client, newDriver("before.example.com", nil))
-	expectRebuilding(tCtx, "create with the gate off", created, nil)
-	server.Stop()
-
-	server = clustertest.StartGateOn(tCtx, storage)
-	created = createDriver(tCtx, server.Client, newDriver("after.example.com", nil))
-	expectRebuilding(tCtx, "create with the gate on", created, new(false))
-	expectRebuilding(tCtx, "get with the gate on of an older object",
-		getDriver(tCtx, server.Client, "before.example.com"), new(false))
-}

@@ -64,19 +64,3 @@ func TestCSIStorageCapacityRoundTrip(t *testing.T) {
 		})
 	}
 }
-
-// TestCSIStorageCapacityEmptyList checks that an empty list is stored as no
-// list: it means "not reported".
-func TestCSIStorageCapacityEmptyList(t *testing.T) {
-	tCtx := ktesting.Init(t)
-	server := clustertest.BorrowServer(tCtx, clustertest.Options{})
-
-	body := `{"apiVersion":"storage.k8s.io/v1","kind":"CSIStorageCapacity","metadata":{"name":"empty"},"storageClassName":"pooled","availableCapacities":[]}`
-	result := server.Client.StorageV1().RESTClient().Post().Namespace(ns).Resource("csistoragecapacities").
-		Param("fieldValidation", metav1.FieldValidationStrict).
-		SetHeader("Content-Type", runtime.ContentTypeJSON).Body([]byte(body)).Do(tCtx)
-	if err := result.Error(); err != nil {
-		tCtx.Fatalf("create with an empty list: %v", err)
-	}
-	expectPools(tCtx, "create with an empty list", getCapacity(tCtx, server.Client, "empty"))
-}
