@@ -39,8 +39,6 @@ type ownClass struct {
 	name string
 	// nodes can run the pods of the spec.
 	nodes []string
-	// maximum is the size of the largest volume that it publishes, or empty.
-	maximum string
 	// published has the objects by node.
 	published map[string]*storagev1.CSIStorageCapacity
 }
@@ -86,9 +84,6 @@ func (o *ownClass) publish(ctx context.Context, node, capacity string, pools ...
 		}
 	}
 	object.Capacity, object.AvailableCapacities = ptr.To(resource.MustParse(capacity)), quantities(pools...)
-	if o.maximum != "" {
-		object.MaximumVolumeSize = ptr.To(resource.MustParse(o.maximum))
-	}
 	var err error
 	if object.Name == "" {
 		object, err = objects.Create(ctx, object, metav1.CreateOptions{})

@@ -22,8 +22,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -63,23 +61,6 @@ var _ = utils.SIGDescribe("CSIStorageCapacity pools provisioning", framework.Wit
 		pod = d.waitRunning(ctx, pod)
 		gomega.Expect(pod.Spec.NodeName).To(gomega.Equal(d.nodes[0]))
 		d.expectNoFailedProvisioning(ctx)
-	})
-
-	ginkgo.It("should keep a pod from writing more than its volume has, and have the room again when the claim is gone", func(ctx context.Context) {
-		d := newTestDriver(ctx, f, 1)
-		node, size := d.nodes[0], slices.Min(d.atFirst[d.nodes[0]])
-		for range 2 {
-			pod := d.occupy(ctx, node, size)
-			fill := "dd if=/dev/zero of=" + dataFile + " bs=1M 2>&1; stat -c %s " + dataFile
-			out := strings.TrimSpace(e2epod.ExecShellInPod(ctx, f, pod.Name, fill))
-			gomega.Expect(out).To(gomega.ContainSubstring("No space left on device"))
-			written, err := strconv.ParseInt(out[strings.LastIndexByte(out, '\n')+1:], 10, 64)
-			framework.ExpectNoError(err, "size of the file: %s", out)
-			gomega.Expect(written).To(gomega.And(gomega.BeNumerically("<=", size), gomega.BeNumerically(">", size*8/10)), "bytes that fit into a volume of %d", size)
-			ginkgo.By("emptying the pool of node " + node)
-			d.remove(ctx, pod)
-			gomega.Eventually(ctx, d.getPools).WithTimeout(f.Timeouts.PVReclaim).WithPolling(poll).Should(gomega.Equal(d.atFirst))
-		}
 	})
 
 	ginkgo.It("should run a pod with a static and new volumes where the new ones fit", func(ctx context.Context) {
