@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -136,10 +137,18 @@ func TestReturn(t *testing.T) {
 // TestRecreated has the Node object of a listed node deleted and made again, of which its PersistentVolumes say nothing.
 func TestRecreated(t *testing.T) {
 	c, _ := drained(t)
+	c.server.ClearActions()
+	hasLooked := func() bool {
+		return slices.ContainsFunc(c.server.Actions(), func(action clienttesting.Action) bool { return action.Matches("get", "nodes") })
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- c.nodes["n"].Run(ctx) }()
-	time.Sleep(100 * time.Millisecond) // it has looked once
+	for deadline := time.Now().Add(10 * time.Second); !hasLooked(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it does not look at the Node object")
+		}
+	}
 	c.cordon("n", "gone")
 	c.cordon("n", "new")
 	for deadline := time.Now().Add(10 * time.Second); c.pv().Shown.Node == "" && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {

@@ -96,17 +96,4 @@ func TestMockDriver(t *testing.T) {
 	if err != nil || len(node.AccessibleTopology.GetSegments()) != 1 {
 		t.Errorf("node %v, %v, want a topology", node, err)
 	}
-	attaches := func() (found bool) {
-		response, err := csi.NewControllerClient(connection).ControllerGetCapabilities(ctx, &csi.ControllerGetCapabilitiesRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range response.Capabilities {
-			found = found || c.GetRpc().GetType() == csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME
-		}
-		return found
-	}
-	if attaches() {
-		t.Error("attaches without --enable-attach")
-	}
 }
