@@ -70,31 +70,17 @@ func (c *cluster) readExample(t *testing.T, file string, names ...string) string
 	return strings.NewReplacer(replace...).Replace(string(b))
 }
 
-// example returns the example of the README, with names that are this test's own.
-func (c *cluster) example(t *testing.T) (manifest, driver, capacity string) {
+// applyExample applies the example of the README, with names that are this test's own, and removes what has no namespace
+// when the test has ended.
+func (c *cluster) applyExample(t *testing.T) (capacity string) {
 	t.Helper()
-	manifest = c.readExample(t, "three-pools.yaml", "pools", "three-pools")
-	return manifest, "pools-" + c.Suffix + ".csi.example.com", "three-pools-" + c.Suffix + "-node1"
-}
-
-// applyExample applies the example, and removes what has no namespace.
-func (c *cluster) applyExample(t *testing.T) (driver, capacity string) {
-	t.Helper()
-	manifest, driver, capacity := c.example(t)
-	c.mustKubectl(t, manifest, "apply", "-f", "-")
-	c.removeDriver(t, driver, "three-pools-"+c.Suffix)
-	return driver, capacity
-}
-
-// removeDriver removes what a driver has outside of namespaces, when the test has
-// ended.
-func (c *cluster) removeDriver(t *testing.T, driver string, classes ...string) {
+	c.mustKubectl(t, c.readExample(t, "three-pools.yaml", "pools", "three-pools"), "apply", "-f", "-")
+	class, driver := "three-pools-"+c.Suffix, "pools-"+c.Suffix+".csi.example.com"
 	c.cleanup(t, "driver "+driver, func(ctx context.Context) error {
-		for _, class := range classes {
-			if err := c.StorageV1().StorageClasses().Delete(ctx, class, metav1.DeleteOptions{}); err != nil {
-				return err
-			}
+		if err := c.StorageV1().StorageClasses().Delete(ctx, class, metav1.DeleteOptions{}); err != nil {
+			return err
 		}
 		return c.StorageV1().CSIDrivers().Delete(ctx, driver, metav1.DeleteOptions{})
 	})
+	return class + "-node1"
 }

@@ -13,7 +13,7 @@ import (
 // TestColumn checks what `kubectl get -o wide` shows.
 func TestColumn(t *testing.T) {
 	c := connect(t)
-	_, capacity := c.applyExample(t)
+	capacity := c.applyExample(t)
 
 	header, row, _ := strings.Cut(strings.TrimSpace(c.mustKubectl(t, "", "get", "csistoragecapacities", "--output=wide", capacity)), "\n")
 	if !slices.Contains(strings.Fields(header), "POOLS") {
