@@ -56,7 +56,7 @@ func run(ctx context.Context, o options) error {
 		provisioner measure.Provisioner
 	}{
 		{stock, "scheduler-stock.log", measure.Scheduler{Program: o.stockScheduler}, measure.Stock},
-		{series, "scheduler-series.log", measure.Scheduler{Program: filepath.Join(o.components, "kube-scheduler"), Policy: "InFlight"}, measure.Patched},
+		{series, "scheduler-series.log", measure.Scheduler{Program: filepath.Join(o.components, "kube-scheduler"), Gate: true}, measure.Patched},
 	} {
 		t.say("%s: kube-scheduler and external-provisioner start", side.name)
 		side.scheduler.Kubeconfig, side.scheduler.Log = o.kubeconfig, filepath.Join(o.logs, side.log)

@@ -45,7 +45,7 @@ func connect(t *testing.T) *cluster {
 	} {
 		log := filepath.Join(os.Getenv("FAULTS_LOGS"), []string{"scheduler-1.log", "scheduler-2.log"}[i])
 		must(t, os.RemoveAll(log))
-		p, err := start(measure.Scheduler{Program: filepath.Join(c.components, "kube-scheduler"), Kubeconfig: kubeconfig, Policy: "InFlight", Elect: true, Log: log, Mark: os.Getenv("CLUSTER_MARK")})
+		p, err := start(measure.Scheduler{Program: filepath.Join(c.components, "kube-scheduler"), Kubeconfig: kubeconfig, Gate: true, Elect: true, Log: log, Mark: os.Getenv("CLUSTER_MARK")})
 		must(t, err)
 		t.Cleanup(p.End)
 		c.schedulers, c.logs = append(c.schedulers, p), append(c.logs, log)

@@ -86,7 +86,7 @@ func TestFaults(t *testing.T) {
 	t.Logf("%d faults: %+v", len(faults), r)
 	if !all {
 		pods, _ := c.Pods(t.Context())
-		t.Errorf("%d pods do not run %s after the last fault: %v", r.Left, patience, measure.Unschedulable(pods))
+		t.Errorf("%d pods do not run %s after the last fault: %v", c.timeline.Left(), patience, measure.Unschedulable(pods))
 	}
 	late := c.lostLeases(t)
 	if r.Failed > late {

@@ -9,8 +9,6 @@ type Result struct {
 	// Failed is how many volumes were asked for where there was no room, new ones and
 	// those that had to be rebuilt.
 	Failed int
-	// Left is how many pods never ran.
-	Left int
 	// Wait is the longest time that a pod had no node while a node had room for it.
 	Wait float64
 }
@@ -21,11 +19,6 @@ func (tl *Timeline) Result(places map[string]int, end time.Time) Result {
 	tl.mutex.Lock()
 	defer tl.mutex.Unlock()
 	r := Result{Failed: tl.sentBack + tl.refused.Len()}
-	for _, p := range tl.pods {
-		if p.running.IsZero() && p.deleted.IsZero() {
-			r.Left++
-		}
-	}
 	for _, p := range tl.pods {
 		until := p.decided
 		if until.IsZero() {

@@ -16,8 +16,8 @@ import (
 type Scheduler struct {
 	// Program is its path.
 	Program, Kubeconfig string
-	// Policy is that of the reservation. With "" the feature gate is off.
-	Policy string
+	// Gate is whether the feature gate is on.
+	Gate bool
 	// Elect is whether it leads only with a lease, which another one gets eight seconds after
 	// the last sign of life.
 	Elect bool
@@ -29,7 +29,7 @@ type Scheduler struct {
 
 // config is its configuration.
 func (s Scheduler) config() string {
-	config := fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1
+	return fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 clientConnection:
   kubeconfig: %s
@@ -39,19 +39,6 @@ leaderElection:
   renewDeadline: 5s
   retryPeriod: 1s
 `, s.Kubeconfig, s.Elect)
-	if s.Policy == "" {
-		return config
-	}
-	return config + fmt.Sprintf(`profiles:
-- schedulerName: default-scheduler
-  pluginConfig:
-  - name: VolumeBinding
-    args:
-      kind: VolumeBindingArgs
-      apiVersion: kubescheduler.config.k8s.io/v1
-      capacityReservation:
-        policy: %s
-`, s.Policy)
 }
 
 // Process is a running scheduler.
@@ -103,7 +90,7 @@ func (p *Process) start() error {
 	defer log.Close()
 	args := []string{"--config", filepath.Join(p.dir, "config.yaml"), "--v", "4", "--secure-port", "0",
 		"--bind-address", "127.0.0.1", "--cert-dir", p.dir, "--authorization-always-allow-paths", "/metrics"}
-	if p.scheduler.Policy != "" {
+	if p.scheduler.Gate {
 		args = append(args, "--feature-gates", "CSIStorageCapacityV2=true")
 	}
 	p.cmd = exec.Command(p.scheduler.Program, args...)
