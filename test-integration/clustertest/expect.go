@@ -41,11 +41,11 @@ func VolumeAwaited(nodes string) string {
 	return "node(s) cannot take over a volume that another pod is waiting for on " + nodes
 }
 
-// RebuildDriver is the reason for a node without the data while the CSIDriver object of the volume's driver does not exist.
-const RebuildDriver = "node(s) didn't have the data of a volume, and the CSIDriver object of its driver does not exist"
+// RebuildDriver is the reason for a node without the data while no CSIDriver object says that the driver can rebuild the volume.
+const RebuildDriver = "node(s) didn't have the data of a volume, and the CSIDriver object of its driver does not exist, or does not have volumeRebuilding"
 
-// RebuildClass is the reason for a node while the class of a volume that has to be rebuilt does not exist.
-const RebuildClass = "node(s) could not be checked for free storage because the storage class of a volume to rebuild does not exist"
+// RebuildClass is the reason for a node while the class of a volume that has to be rebuilt does not exist, or is for another driver.
+const RebuildClass = "node(s) could not be checked for free storage because the storage class of a volume to rebuild does not exist, or has another provisioner"
 
 // VolumeAtHome is the reason for a node without a volume that can stay on nodes.
 func VolumeAtHome(nodes string) string {

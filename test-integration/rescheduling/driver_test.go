@@ -13,27 +13,33 @@ import (
 	"capacityv2.internal/test-integration/clustertest"
 )
 
-// TestWithoutIt: without the feature gate, or for a driver that does not rebuild
-// volumes, it is as it always was. The pod goes where its volume may be used,
-// whether or not there is room, and the claim still has the old node.
+// TestWithoutIt: without the feature gate, it is as it always was. The pod goes where its volume may be used, whether or
+// not there is room, and the claim still has the old node. If the driver does not rebuild volumes any more, the pod waits for the
+// node with the data.
 func TestWithoutIt(t *testing.T) {
-	t.Run("gate-off", func(t *testing.T) { testWithoutIt(t, clustertest.Options{GateOff: true}) })
-	t.Run("driver-off", func(t *testing.T) { clustertest.ForAnyPolicyInTurn(t, testWithoutIt) })
+	t.Run("gate-off", func(t *testing.T) {
+		testWithoutIt(t, clustertest.Options{GateOff: true}, func(c *clustertest.Cluster) { c.ExpectNode(app.Name, "node-2") })
+	})
+	t.Run("driver-off", func(t *testing.T) {
+		clustertest.ForAnyPolicyInTurn(t, func(t *testing.T, options clustertest.Options) {
+			testWithoutIt(t, options, func(c *clustertest.Cluster) {
+				c.ExpectNoRoom(app.Name, 1)
+				_, err := c.Client().StorageV1().CSIDrivers().Patch(c, driverName, types.MergePatchType,
+					[]byte(`{"spec": {"volumeRebuilding": false}}`), metav1.PatchOptions{})
+				c.ExpectNoError(err, "turn off volumeRebuilding")
+				c.ExpectReason(app.Name, 1, clustertest.RebuildDriver)
+			})
+		})
+	})
 }
 
-func testWithoutIt(t *testing.T, options clustertest.Options) {
+func testWithoutIt(t *testing.T, options clustertest.Options, check func(c *clustertest.Cluster)) {
 	c, _, data := startAtHome(t, options, "100Gi", local([]int64{100}, []int64{10}))
 	rescheduled := c.Rescheduled()
 	drain(c)
 	expectReleased(c, "node-1")
 	c.CreatePod(app)
-	if !options.GateOff {
-		c.ExpectNoRoom(app.Name, 1)
-		_, err := c.Client().StorageV1().CSIDrivers().Patch(c, driverName, types.MergePatchType,
-			[]byte(`{"spec": {"volumeRebuilding": false}}`), metav1.PatchOptions{})
-		c.ExpectNoError(err, "turn off volumeRebuilding")
-	}
-	c.ExpectNode(app.Name, "node-2")
+	check(c)
 	data.expectUntouched(c)
 	if got := c.Rescheduled() - rescheduled; got != 0 {
 		c.Errorf("%d claims were rescheduled, want none", got)

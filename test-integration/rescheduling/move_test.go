@@ -49,8 +49,8 @@ func testMove(t *testing.T, options clustertest.Options) {
 		expectAffinity(c, next)
 		expectVolumes(c, driver, tc.volumes...)
 		events = append(events,
-			fmt.Sprintf("PersistentVolumeClaim/data-app-0: Selected node %s, where the volume needs to be rebuilt: %s", next, tc.because),
-			fmt.Sprintf("Pod/app-0: Selected node %s for volumes of bound persistentvolumeclaims that need to be rebuilt: data-app-0", next))
+			fmt.Sprintf("PersistentVolumeClaim/data-app-0: Selected node %s to rebuild the volume: %s", next, tc.because),
+			fmt.Sprintf("Pod/app-0: Selected node %s to rebuild the volumes of bound persistentvolumeclaims: data-app-0", next))
 		expectEvents(c, events...)
 		if got := c.Rescheduled() - rescheduled; got != i+1 {
 			c.Errorf("%d claims were rescheduled, want %d", got, i+1)
