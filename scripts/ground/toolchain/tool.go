@@ -3,6 +3,7 @@
 package toolchain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -51,13 +52,13 @@ var NodeTools = []Tool{
 var SpecTools = []Tool{{pin: "ginkgo"}, {pin: "external-attacher", flags: []string{"-tags", Tags}}}
 
 // BuildTools builds the tools into the workspace's folder for them. The go command leaves those alone that it
-// would build in the same way again.
+// would build in the same way again, and fetches a later release of itself where a tool needs one.
 func BuildTools(ctx context.Context, ws workspace.Workspace, s *run.Step, tools ...Tool) error {
 	for _, t := range tools {
 		s.Sayf("%s", t.pin)
 		out := filepath.Join(ws.Bin(), t.folder)
 		flags := slices.Concat([]string{"-mod=readonly", "-ldflags", Strip}, t.flags)
-		if err := Compile(ctx, ws.Pin(t.pin), out+"/", append([]string{"GOWORK=off"}, t.env...), s.Log, flags, "tool"); err != nil {
+		if err := Compile(ctx, ws.Pin(t.pin), out+"/", append([]string{"GOWORK=off", "GOTOOLCHAIN=" + cmp.Or(os.Getenv("GOTOOLCHAIN"), "auto")}, t.env...), s.Log, flags, "tool"); err != nil {
 			return err
 		}
 		if t.from != "" {
