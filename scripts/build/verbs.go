@@ -13,7 +13,6 @@ import (
 	"capacityv2.internal/scripts/ground/cli"
 	"capacityv2.internal/scripts/ground/workspace"
 	"capacityv2.internal/scripts/patch"
-	"capacityv2.internal/scripts/patch/series"
 )
 
 // Verbs returns those of this wing.
@@ -29,9 +28,7 @@ one, is in the environment variable `+release.PasswordVariable+`.
 kube-proxy needs the programs iptables and nft. With the tarball of an image that has them (from
 "docker save", such as upstream's image of kube-proxy), the release has an image of kube-proxy too.`,
 		"  capacityv2 release --sign-key ~/.minisign/minisign.key", func(ctx context.Context, ws workspace.Workspace) error {
-			o := release.Options{ProxyBase: proxyBase, CheckTree: func(ctx context.Context, p workspace.Project) error {
-				return series.EnsureSafe(ctx, p.Repo(nil))
-			}}
+			o := release.Options{ProxyBase: proxyBase}
 			if signKey != "" {
 				var err error
 				if o.Key, err = release.ReadSecretKey(signKey); err != nil {

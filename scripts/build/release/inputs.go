@@ -58,11 +58,6 @@ func readInputs(ctx context.Context, ws workspace.Workspace, o Options, s *run.S
 		}
 	}
 	for _, p := range projects {
-		if o.CheckTree != nil {
-			if err := o.CheckTree(ctx, p); err != nil {
-				return in, err
-			}
-		}
 		src, err := readSource(ctx, ws, p, s.Log)
 		if err != nil {
 			return in, err

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"aead.dev/minisign"
 
@@ -24,9 +23,6 @@ type Options struct {
 	// ProxyBase is the tarball of an image with iptables and nft, for kube-proxy. Empty: the
 	// release has no image of kube-proxy.
 	ProxyBase string
-	// CheckTree refuses a project's tree that is not the base with the series on it.
-	// Nil checks only that no file differs from HEAD.
-	CheckTree func(context.Context, workspace.Project) error
 }
 
 // diskGiB is what a release needs beside the tree and the build cache.
@@ -65,14 +61,8 @@ func (rel *Release) Close() error { return os.RemoveAll(rel.partial) }
 // check reads every input, refuses what would not be reproducible, and makes
 // the folders.
 func (rel *Release) check(ctx context.Context, s *run.Step) error {
-	if runtime.GOOS != "linux" {
-		return run.Refuse(run.Refusal{Found: "this machine runs " + runtime.GOOS, Expected: "Linux, on which the release runs"})
-	}
 	ws := rel.ws
-	err := errors.Join(
-		toolchain.RequirePrograms(ctx, "git", "bash"),
-		toolchain.RequireGo(ctx),
-		toolchain.RequireDisk(ws.Work, diskGiB))
+	err := toolchain.RequireDisk(ws.Work, diskGiB)
 	if err != nil {
 		return err
 	}

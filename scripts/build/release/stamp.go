@@ -16,7 +16,6 @@ import (
 	"golang.org/x/mod/modfile"
 
 	"capacityv2.internal/scripts/ground/gitrepo"
-	"capacityv2.internal/scripts/ground/run"
 	"capacityv2.internal/scripts/ground/toolchain"
 	"capacityv2.internal/scripts/ground/workspace"
 )
@@ -40,7 +39,7 @@ type Stamp struct {
 
 // ReadStamp returns the stamp for the tree of a project: its HEAD, and the date of
 // that commit, which is the same everywhere because the series is applied with
-// the patches' own dates. SOURCE_DATE_EPOCH (seconds) replaces the date.
+// the patches' own dates.
 func ReadStamp(ctx context.Context, ws workspace.Workspace, p workspace.Project) (Stamp, error) {
 	v, err := projectVersion(ws, p)
 	if err != nil {
@@ -58,16 +57,9 @@ func TreeStamp(ctx context.Context, project, tree string, v Version) (Stamp, err
 		return s, fmt.Errorf("commit of %s: %w", tree, err)
 	}
 	commit, seconds, _ := strings.Cut(head, " ")
-	if e := os.Getenv("SOURCE_DATE_EPOCH"); e != "" {
-		seconds = e
-	}
 	n, err := strconv.ParseInt(seconds, 10, 64)
-	if err != nil || n < 0 {
-		return s, run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("SOURCE_DATE_EPOCH is %q", seconds),
-			Expected: "seconds since 1970",
-			Run:      "unset SOURCE_DATE_EPOCH",
-		})
+	if err != nil {
+		return s, fmt.Errorf("date of %s: %w", tree, err)
 	}
 	s.Commit, s.Date = commit, time.Unix(n, 0).UTC()
 	dirs := []string{tree}
@@ -132,14 +124,10 @@ func (s Stamp) GitVersion() string {
 	}
 }
 
-// Ldflags are upstream's linker flags for s. Empty: the project has no programs.
+// Ldflags are upstream's linker flags for s.
 func (s Stamp) Ldflags() string {
-	p, ok := products[s.Project]
-	if !ok {
-		return ""
-	}
 	flags := []string{toolchain.Strip}
-	for _, v := range p.variables(s) {
+	for _, v := range products[s.Project].variables(s) {
 		flags = append(flags, "-X", v)
 	}
 	return strings.Join(flags, " ")

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/Masterminds/semver/v3"
 
@@ -19,7 +18,6 @@ func TestTreeStamp(t *testing.T) {
 	write(t, filepath.Join(dir, "f"), "1")
 	commitAll(t, dir)
 	v := Version{Base: "v1.37.2", Revision: 1}
-	t.Setenv("SOURCE_DATE_EPOCH", "")
 	s, err := TreeStamp(t.Context(), workspace.Kubernetes, dir, v)
 	if err != nil {
 		t.Fatal(err)
@@ -44,20 +42,14 @@ func TestTreeStamp(t *testing.T) {
 		}
 	}
 
-	t.Setenv("SOURCE_DATE_EPOCH", "86400")
 	write(t, filepath.Join(dir, "f"), "2")
 	if s, err = TreeStamp(t.Context(), workspace.Kubernetes, dir, v); err != nil {
 		t.Fatal(err)
 	}
-	if want := time.Unix(86400, 0).UTC(); len(s.Dirty) != 1 || !s.Date.Equal(want) || s.GitVersion() != "v1.37.2+capacityv2.1-dirty" {
-		t.Errorf("%+v, want a dirty one at %s", s, want)
+	if len(s.Dirty) != 1 || s.GitVersion() != "v1.37.2+capacityv2.1-dirty" {
+		t.Errorf("%+v, want a dirty one", s)
 	}
 	if sv := semver.MustParse(s.GitVersion()); sv.Prerelease() != "" {
 		t.Errorf("%s is a pre-release", sv)
-	}
-
-	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
-	if _, err := TreeStamp(t.Context(), workspace.Kubernetes, dir, v); err == nil {
-		t.Error("SOURCE_DATE_EPOCH=yesterday is accepted")
 	}
 }

@@ -3,6 +3,7 @@
 package release
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,22 +13,13 @@ import (
 // sumsName is the file with the sums of all others, in the format of sha256sum.
 const sumsName = "SHA256SUMS"
 
-// sumFolder returns the sums of all files in dir but for the list of them and its signature.
+// sumFolder returns the sums of all files in dir.
 func sumFolder(dir string) (map[string]string, error) {
 	entries, err := os.ReadDir(dir)
 	sums := map[string]string{}
 	for _, e := range entries {
-		switch name := e.Name(); {
-		case name == sumsName || name == signatureName:
-		case !e.Type().IsRegular():
-			sums[name] = "(none: it is no file)"
-		default:
-			s, err := sum(filepath.Join(dir, name))
-			if err != nil {
-				return nil, err
-			}
-			sums[name] = s
-		}
+		s, errSum := sum(filepath.Join(dir, e.Name()))
+		sums[e.Name()], err = s, errors.Join(err, errSum)
 	}
 	return sums, err
 }
