@@ -4,7 +4,6 @@ go 1.26.0
 
 require (
 	aead.dev/minisign v0.3.0
-	github.com/Masterminds/semver/v3 v3.5.0
 	github.com/bluekeyes/go-gitdiff v0.9.0
 	github.com/google/go-containerregistry v0.22.1
 	github.com/klauspost/pgzip v1.3.0

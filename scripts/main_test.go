@@ -3,8 +3,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"slices"
@@ -62,21 +60,5 @@ func TestWings(t *testing.T) {
 	}
 	if arrows < 50 {
 		t.Errorf("%d imports of ours, want all of them", arrows)
-	}
-}
-
-func TestMessage(t *testing.T) {
-	left := errors.New("a mount is left")
-	for name, c := range map[string]struct {
-		err  error
-		want string
-	}{
-		"an error":                   {left, "error: a mount is left"},
-		"an interrupt":               {context.Canceled, "interrupted: context canceled"},
-		"what went wrong afterwards": {errors.Join(context.Canceled, left), "interrupted: context canceled\na mount is left"},
-	} {
-		if got := message(c.err); got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"testing"
 
-	"capacityv2.internal/scripts/ground/run"
 	"capacityv2.internal/scripts/ground/workspace"
 )
 
@@ -43,16 +42,5 @@ func TestFuzzTests(t *testing.T) {
 	}
 	if got, err := fuzzTests(tree, []string{"a/a.go"}); err == nil {
 		t.Errorf("no error without a fuzz test, but %v", got)
-	}
-}
-
-// TestLongTests: each part runs even if another one fails, and the suites that fail without the change are among them.
-func TestLongTests(t *testing.T) {
-	tasks, err := longTests(workspace.Workspace{Root: filepath.Join("..", "..")})
-	if err != nil || len(tasks) < 15 {
-		t.Fatalf("%d tasks, error %v", len(tasks), err)
-	}
-	if i := slices.IndexFunc(tasks, func(task run.Task) bool { return !task.Independent }); i >= 0 {
-		t.Errorf("%q keeps the next ones from running", tasks[i].Name)
 	}
 }

@@ -5,6 +5,7 @@ package release
 import (
 	"archive/tar"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,7 +15,6 @@ import (
 	"strings"
 	"testing"
 
-	"capacityv2.internal/scripts/ground/files"
 	"capacityv2.internal/scripts/ground/gitrepo"
 	"capacityv2.internal/scripts/ground/workspace"
 	"capacityv2.internal/scripts/patch/base"
@@ -158,7 +158,24 @@ func readTarGz(path string, f func(*tar.Header, io.Reader) error) error {
 	if err != nil {
 		return err
 	}
-	return files.EachMember(z, f)
+	return eachMember(z, f)
+}
+
+// eachMember calls f for each member of a tarball, until one fails.
+func eachMember(r io.Reader, f func(*tar.Header, io.Reader) error) error {
+	in := tar.NewReader(r)
+	for {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := f(h, in); err != nil {
+			return err
+		}
+	}
 }
 
 func read(t *testing.T, path string) []byte {

@@ -143,7 +143,7 @@ func readImage(t *testing.T, path, id string, onBase bool) (programs, capable, e
 	}
 	defer r.Close()
 	found, with := map[string]bool{}, map[string]bool{}
-	err = files.EachMember(r, func(h *tar.Header, _ io.Reader) error {
+	err = eachMember(r, func(h *tar.Header, _ io.Reader) error {
 		if strings.HasPrefix(h.Name, "tmp") && h.FileInfo().Mode() != fs.ModeDir|fs.ModeSticky|0o777 {
 			t.Errorf("tmp has the mode %v", h.FileInfo().Mode())
 		}

@@ -35,15 +35,3 @@ func TestProgramsHash(t *testing.T) {
 		hashes[hash] = program
 	}
 }
-
-// TestProgramsOf: a test gets what it starts, and waits for nothing else.
-func TestProgramsOf(t *testing.T) {
-	for folder, want := range map[string]int{"scheduling": 2, "publishing": 3, "driverguide": 5, "apifields": 4, "skew": 5} {
-		if tasks := ProgramsOf(workspace.Workspace{}, folder); len(tasks) != want {
-			t.Errorf("%d tasks build what %s starts, want %d", len(tasks), folder, want)
-		}
-	}
-	if tasks := ProgramsOf(workspace.Workspace{}, "driverguide", "skew"); len(tasks) != 7 {
-		t.Errorf("%d tasks build what both start, want all seven", len(tasks))
-	}
-}

@@ -3,12 +3,14 @@
 package node
 
 import (
+	"archive/tar"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
@@ -27,7 +29,7 @@ func TestPauseImage(t *testing.T) {
 		}
 	}
 	out := t.TempDir()
-	reference, tarballs, err := WriteImages(t.Context(), tree, []Image{{Reference: "other:1"}}, out, t.Output())
+	reference, tarballs, err := WriteImages(t.Context(), tree, []Image{{Reference: "other:1", Links: map[string]string{"bin/sh": "busybox"}}}, out, t.Output())
 	if err != nil || reference != "registry.k8s.io/pause:3.10.2" || len(tarballs) != 2 {
 		t.Fatalf("%q, %v, %v", reference, tarballs, err)
 	}
@@ -37,6 +39,17 @@ func TestPauseImage(t *testing.T) {
 	}
 	if file, err := image.ConfigFile(); err != nil || file.Config.User != "65535:65535" || !slices.Equal(file.Config.Entrypoint, []string{"/pause"}) {
 		t.Errorf("%+v, %v", file, err)
+	}
+	other, err := tarball.ImageFromPath(tarballs[1], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	links, in := map[string]string{}, tar.NewReader(mutate.Extract(other))
+	for h, err := in.Next(); err == nil; h, err = in.Next() {
+		links[h.Name] = h.Linkname
+	}
+	if links["bin/sh"] != "busybox" {
+		t.Errorf("links %v", links)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "Makefile"), []byte("VERSION = 3\n"), 0o644); err != nil {
 		t.Fatal(err)

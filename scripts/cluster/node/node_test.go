@@ -4,6 +4,8 @@ package node
 
 import (
 	"net/netip"
+	"os"
+	"strings"
 	"testing"
 )
 
@@ -21,14 +23,12 @@ func testNodes(t *testing.T, count int) ([]*Node, []*Spec) {
 	return nodes, specs
 }
 
-func TestNodesHaveAddressesOfTheirOwn(t *testing.T) {
-	network := netip.MustParsePrefix("10.59.249.0/24")
-	seen := map[netip.Addr]bool{}
-	for i := 1; i <= 3; i++ {
-		n := New("/c", network, i)
-		if !network.Contains(n.Address.Addr()) || seen[n.Address.Addr()] || n.Address.Addr() == n.Gateway {
-			t.Errorf("%s has %s, gateway %s", n.Name, n.Address, n.Gateway)
+func TestNodesKnowEachOther(t *testing.T) {
+	nodes, _ := testNodes(t, 2)
+	for _, n := range nodes {
+		hosts, err := os.ReadFile(n.Path("hosts"))
+		if err != nil || !strings.Contains(string(hosts), "10.59.249.2 node1\n10.59.249.3 node2\n") {
+			t.Errorf("%s knows the hosts %q, %v", n.Name, hosts, err)
 		}
-		seen[n.Address.Addr()] = true
 	}
 }

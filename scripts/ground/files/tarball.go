@@ -157,20 +157,3 @@ func (m Member) copyTo(ctx context.Context, w io.Writer) error {
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
-
-// EachMember calls f for each member of a tarball, until one fails.
-func EachMember(r io.Reader, f func(*tar.Header, io.Reader) error) error {
-	in := tar.NewReader(r)
-	for {
-		h, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := f(h, in); err != nil {
-			return err
-		}
-	}
-}
