@@ -94,13 +94,10 @@ func list(root *cobra.Command) string {
 // PatternFlag adds a flag for a regular expression. Without it, or if it is empty, *p stays nil.
 func PatternFlag(c *cobra.Command, p **regexp.Regexp, name, usage string) {
 	c.Flags().Func(name, usage+" this `REGEXP`", func(text string) (err error) {
-		if text == "" {
-			return nil
+		if text != "" {
+			*p, err = regexp.Compile(text)
 		}
-		if *p, err = regexp.Compile(text); err != nil {
-			return run.Refuse(run.Refusal{Found: err.Error(), Expected: "a regular expression", Run: "go doc regexp/syntax"}) // pflag puts the flag before it
-		}
-		return nil
+		return err
 	})
 }
 

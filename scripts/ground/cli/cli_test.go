@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"capacityv2.internal/scripts/ground/run"
 	"capacityv2.internal/scripts/ground/workspace"
 )
 
@@ -70,6 +69,7 @@ func TestFromMake(t *testing.T) {
 		"a switch":              {[]string{"FORCE=1"}, nil, "force||"},
 		"an empty one":          {[]string{"FORCE="}, nil, "||"},
 		"a pattern":             {[]string{"ONLY=^(a|b)$|^c d$"}, nil, "|||^(a|b)$|^c d$"},
+		"a bad pattern":         {[]string{"ONLY=("}, nil, "ONLY=(: invalid argument \"(\" for \"--only\" flag: error parsing regexp: missing closing ): `(`"},
 		"quotes, backslashes":   {[]string{`ONLY='"x"\.`}, nil, `|||'"x"\.`},
 		"a path from here":      {[]string{"SIGN_KEY=my dir/k"}, nil, "|" + above + "/my dir/k|"},
 		"a whole path":          {[]string{"SIGN_KEY=/my dir/k", "KUBERNETES_SRC=/src"}, nil, "|/my dir/k|/src"},
@@ -92,28 +92,6 @@ func TestFromMake(t *testing.T) {
 				t.Errorf("got %q, error %v, want %q", got, err, c.want)
 			}
 		})
-	}
-}
-
-func TestPatternFlag(t *testing.T) {
-	for text, want := range map[string]string{"a|b": "a|b", "": "<nil>", "(": "refused"} {
-		var p *regexp.Regexp
-		c := &cobra.Command{}
-		PatternFlag(c, &p, "only", "what matches")
-		err := c.ParseFlags([]string{"--only=" + text})
-		got := "<nil>"
-		if p != nil {
-			got = p.String()
-		}
-		if err != nil {
-			got = "refused"
-			if !run.IsRefusal(err) || !strings.Contains(err.Error(), "--only") {
-				t.Errorf("%q: %v", text, err)
-			}
-		}
-		if got != want {
-			t.Errorf("%q: got %s, want %s", text, got, want)
-		}
 	}
 }
 
