@@ -116,7 +116,7 @@ func eachPrefix(ctx context.Context, repo gitrepo.Repo, c checker, chosen func(i
 		return err
 	}
 	if n := known.Load(); n > 0 {
-		s.Sayf("%d of %d were verified before, with the same Go and the same checks; to verify them again: rm -r %s", n, checked, c.record.dir)
+		s.Sayf("%d of %d were verified before, with the same Go; to verify them again: rm -r %s", n, checked, c.record.dir)
 	}
 	return nil
 }

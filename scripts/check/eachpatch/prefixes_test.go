@@ -6,7 +6,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -16,7 +15,7 @@ import (
 )
 
 // TestPrefixes verifies two patches three times: they are remembered, but not once
-// a tree, its packages or the checks are other ones, and not if they fail.
+// a tree or its packages are other ones, and not if they fail.
 func TestPrefixes(t *testing.T) {
 	ctx := t.Context()
 	repo := gitrepo.Open(filepath.Join(t.TempDir(), "tree"), nil)
@@ -99,32 +98,6 @@ func TestPrefixes(t *testing.T) {
 	must(err)
 	if got := string(content); !strings.HasPrefix(got, "# 2/2 two\n") || strings.Count(got, "--- FAIL: TestB") != 1 {
 		t.Errorf("the log does not begin with the patch, or has not its result once:\n%s", got)
-	}
-}
-
-// TestCode: what other code has checked is checked again, so the files with the code that checks are recorded.
-func TestCode(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	checks := regexp.MustCompile(`(?m)^func \(\w+ \*?(checker|prover|record)\) `)
-	recorded := 0
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !checks.Match(content) {
-			continue
-		}
-		if _, err := code.ReadFile(file); err != nil {
-			t.Errorf("%s has code that checks: %v", file, err)
-		}
-		recorded++
-	}
-	if recorded == 0 {
-		t.Error("no file has code that checks")
 	}
 }
 
