@@ -92,7 +92,7 @@ func TestOtherNumberOfNodesIsRefused(t *testing.T) {
 	st := &state{ID: "abc123", Ready: true, Mode: ModeFull, Nodes: 3, ws: ws}
 	p := &Plan{Mode: ModeFull, ws: ws, nodes: 1}
 	done, err := p.lookAtRunning(t.Context(), st, "", nil)
-	if done || !run.IsRefusal(err) || !strings.Contains(err.Error(), "make up NODES=1") {
+	if done || !run.IsRefusal(err) || !strings.Contains(err.Error(), "control plane and 3 nodes") {
 		t.Errorf("%v, %v, want a refusal", done, err)
 	}
 }

@@ -77,7 +77,7 @@ func (p *Plan) Prepare(ctx context.Context, s *run.Step) error {
 	if err := machine.RequireBridge(p.nodes); err != nil {
 		return err
 	}
-	return requirePorts(ctx, p.ports)
+	return requirePorts(p.ports)
 }
 
 // plainPath has nothing that a shell or a list of mounts takes apart.

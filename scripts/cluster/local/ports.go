@@ -3,13 +3,9 @@
 package local
 
 import (
-	"context"
 	"fmt"
 	"net"
-	"os/exec"
-	"regexp"
 	"strconv"
-	"strings"
 
 	"capacityv2.internal/scripts/ground/run"
 )
@@ -56,7 +52,7 @@ func choosePorts(m Mode, getenv func(string) string) ([]port, error) {
 }
 
 // requirePorts refuses when one of the ports is taken.
-func requirePorts(ctx context.Context, ports []port) error {
+func requirePorts(ports []port) error {
 	for _, p := range ports {
 		l, err := net.Listen("tcp", fmt.Sprintf(":%d", p.Number))
 		if err == nil {
@@ -66,33 +62,10 @@ func requirePorts(ctx context.Context, ports []port) error {
 			continue
 		}
 		return run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("port %d is in use%s", p.Number, portUser(ctx, p.Number)),
+			Found:    fmt.Sprintf("port %d is in use", p.Number),
 			Expected: "it free for " + p.Variable,
-			Run:      fmt.Sprintf("%s=<a free port> make up", p.Variable),
+			Run:      fmt.Sprintf("ss -ltnp sport = :%d, which names the program; or %s=<a free port> make up", p.Number, p.Variable),
 		})
 	}
 	return nil
-}
-
-// users finds the process in a line of ss, as in users:(("etcd",pid=12,fd=3)).
-var users = regexp.MustCompile(`users:\(\("([^"]*)",pid=(\d+)`)
-
-// portUser says who listens on the port, as far as the system tells.
-func portUser(ctx context.Context, number int) string {
-	if _, err := exec.LookPath("ss"); err != nil {
-		return ""
-	}
-	out, err := run.Cmd{Name: "ss", Args: []string{"-Hltnp", "sport", "=", ":" + strconv.Itoa(number)}}.Output(ctx)
-	if err != nil {
-		return ""
-	}
-	return parsePortUser(string(out))
-}
-
-func parsePortUser(ss string) string {
-	m := users.FindStringSubmatch(ss)
-	if m == nil {
-		return ""
-	}
-	return fmt.Sprintf(" by %s (pid %s)", strings.TrimSpace(m[1]), m[2])
 }

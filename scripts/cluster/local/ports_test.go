@@ -39,26 +39,14 @@ func TestRequirePortsNamesThePort(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := port{Variable: "API_SECURE_PORT", Number: l.Addr().(*net.TCPAddr).Port}
-	err = requirePorts(t.Context(), []port{p})
+	err = requirePorts([]port{p})
 	if !run.IsRefusal(err) || !strings.Contains(err.Error(), fmt.Sprintf("port %d is in use", p.Number)) {
 		t.Errorf("taken: %v", err)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := requirePorts(t.Context(), []port{p}); err != nil {
+	if err := requirePorts([]port{p}); err != nil {
 		t.Errorf("free: %v", err)
-	}
-}
-
-func TestParsePortUser(t *testing.T) {
-	for in, want := range map[string]string{
-		`LISTEN 0 4096 127.0.0.1:2379 0.0.0.0:* users:(("etcd",pid=812,fd=8))`: " by etcd (pid 812)",
-		`LISTEN 0 4096 127.0.0.1:2379 0.0.0.0:*`:                               "", // another user's
-		``:                                                                     "",
-	} {
-		if got := parsePortUser(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
 	}
 }

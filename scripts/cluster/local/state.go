@@ -4,7 +4,6 @@ package local
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 
 	"capacityv2.internal/scripts/cluster/machine"
 	"capacityv2.internal/scripts/ground/files"
-	"capacityv2.internal/scripts/ground/run"
 	"capacityv2.internal/scripts/ground/workspace"
 )
 
@@ -40,21 +38,13 @@ type state struct {
 
 func statePath(ws workspace.Workspace) string { return filepath.Join(ws.Cluster(), "state.json") }
 
-// loadState returns nil when there is no cluster. It refuses the state of a cluster in a mode that
-// there is not: what was made for it is not known here.
+// loadState returns nil when there is no cluster.
 func loadState(ws workspace.Workspace) (*state, error) {
 	st := &state{ws: ws}
 	if err := files.ReadJSON(statePath(ws), st); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
-	}
-	if st.ID == "" || st.Mode != ModeFull && st.Mode != ModeControlPlane {
-		return nil, run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("%s tells of a cluster %q in the mode %q", statePath(ws), st.ID, st.Mode),
-			Expected: "one that this version of the tooling has started: full or control-plane",
-			Run:      "end what still runs of it by hand, and remove the file",
-		})
 	}
 	return st, nil
 }

@@ -78,18 +78,11 @@ func (p *Plan) lookAtRunning(ctx context.Context, st *state, fp string, s *run.S
 		s.Sayf("taking away an earlier cluster that did not end well")
 		return false, st.takeDown(ctx)
 	}
-	if st.Fingerprint != fp || st.Mode != p.Mode {
+	if st.Fingerprint != fp || st.Mode != p.Mode || st.Nodes != p.nodes {
 		return false, run.Refuse(run.Refusal{
-			Found:    "the running cluster has other programs, images, settings or another mode",
+			Found:    "the running cluster (" + st.Mode.Describe(st.Nodes) + ") has other programs, images, settings, nodes or another mode",
 			Expected: "the same ones, or no cluster",
 			Run:      "make down, then the same command again",
-		})
-	}
-	if st.Nodes != p.nodes {
-		return false, run.Refuse(run.Refusal{
-			Found:    "a cluster with " + countNodes(st.Nodes) + " runs",
-			Expected: "one with " + countNodes(p.nodes) + ", or no cluster",
-			Run:      fmt.Sprintf("make down, then make up NODES=%d", p.nodes),
 		})
 	}
 	if err := st.serves(ctx); err != nil {
