@@ -98,8 +98,7 @@ func missingPackages(ctx context.Context, names []string) []string {
 	return packagesOf(slices.DeleteFunc(slices.Clone(names), func(n string) bool { return has(ctx, n) })...)
 }
 
-// RequireGo refuses a missing or older Go, and experiments, which [Shape] cannot turn off where a file names them: for Go
-// an empty variable is none, and "none" turns off what is on by default.
+// RequireGo refuses a missing or older Go.
 func RequireGo(ctx context.Context) error {
 	v, err := GoValue(ctx, "GOVERSION")
 	if err != nil {
@@ -116,15 +115,7 @@ func RequireGo(ctx context.Context) error {
 			Run:      "see https://go.dev/doc/install, or set GOTOOLCHAIN=" + GoVersion,
 		})
 	}
-	experiments, err := GoValue(ctx, "GOEXPERIMENT")
-	if err == nil && experiments != "" {
-		err = run.Refuse(run.Refusal{
-			Found:    "Go has GOEXPERIMENT=" + experiments,
-			Expected: "no experiment in a file of go env: it changes every program",
-			Run:      "go env -u GOEXPERIMENT",
-		})
-	}
-	return err
+	return nil
 }
 
 // RequireDisk refuses when less than gib GiB are free for dir, which need not
