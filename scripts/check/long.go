@@ -49,7 +49,7 @@ func longTests(ws workspace.Workspace) ([]run.Task, error) {
 			return err
 		}),
 		ws.Task("unit tests of the scheduler's plugin with the race detector", testPluginRace),
-		ws.Task("go vet of scripts/ for macOS", vetMacOS), ws.Task("tests of the alerts", testAlerts),
+		ws.Task("tests of the alerts", testAlerts),
 		ws.Task("the example does not build without the trees", func(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 			return overrides.ExampleFails(ctx, example(ws), s)
 		}),
@@ -72,12 +72,6 @@ func longTests(ws workspace.Workspace) ([]run.Task, error) {
 func testPluginRace(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 	return toolchain.Test(ctx, ws.Tree(), []string{"CGO_ENABLED=1"}, s.Log, s.Out, "-race", "-timeout", "15m",
 		"-skip", "^TestBindPodVolumes$|Allocat", plugin+"/...")
-}
-
-// vetMacOS sees that scripts/, with its tests, compiles on a contributor's Mac as well. All that it imports is compiled once more
-// for it.
-func vetMacOS(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
-	return toolchain.GoEnv(ctx, filepath.Join(ws.Root, "scripts"), []string{"GOWORK=off", "GOOS=darwin", "GOARCH=arm64"}, s.Log, "vet", "./...")
 }
 
 // testAlerts runs the tests of the rules for Prometheus: each alert has to fire in one. All of promtool is compiled for it.

@@ -45,7 +45,7 @@ func openRecord(ctx context.Context, dir string, more ...string) (record, error)
 	if err != nil {
 		return record{}, err
 	}
-	checks := append(toolchain.Env(), version, runtime.GOOS, runtime.GOARCH)
+	checks := append(toolchain.Env(), version, runtime.GOARCH)
 	return record{dir, strings.Join(append(checks, more...), "\n")}, nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"os"
 	"regexp"
-	"runtime"
 	"slices"
 
 	"capacityv2.internal/scripts/cluster/machine"
@@ -98,10 +97,7 @@ func requirePlainPath(root string) error {
 // needs are the programs of the system that the mode asks for: those that Go cannot
 // build.
 func needs(m Mode) []string {
-	programs := []string{"bash", "curl", "openssl", "pgrep", "ps"} // hack/local-up-cluster.sh
-	if runtime.GOOS == "linux" {
-		programs = append(programs, "ss") // the same
-	}
+	programs := []string{"bash", "curl", "openssl", "pgrep", "ps", "ss"} // hack/local-up-cluster.sh
 	if m == ModeFull {
 		// For the node's network, kube-proxy, the kubelet; the pause image; runc, which refuses
 		// pods without Seccomp.

@@ -4,9 +4,11 @@ package machine
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -40,6 +42,24 @@ func start(t *testing.T, mark, script string) int {
 	go func() { _ = cmd.Wait() }()
 	t.Cleanup(func() { _ = syscall.Kill(child, syscall.SIGKILL); _ = syscall.Kill(cmd.Process.Pid, syscall.SIGKILL) })
 	return child
+}
+
+// TestEnvironmentFromTheStart asks right after the start: one of ten programs does not have its
+// variables yet, and would live on after Stop.
+func TestEnvironmentFromTheStart(t *testing.T) {
+	for i := range 200 {
+		cmd := exec.Command("sleep", "60")
+		cmd.Env = []string{"A=b"}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		got := environment(fmt.Sprintf("/proc/%d", cmd.Process.Pid))
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if !slices.Equal(got, []string{"A=b", ""}) {
+			t.Fatalf("process %d: %q", i, got)
+		}
+	}
 }
 
 func TestStopEndsWhatHasTheMark(t *testing.T) {
