@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -184,7 +183,7 @@ func waitingPatch(ctx context.Context, repo gitrepo.Repo, patches []Patch) (Patc
 }
 
 // conflict names the files that a person has to merge. Without the blobs that a patch changes, or if it does not fit them,
-// git merges nothing: then it says which hunks do not apply.
+// git merges nothing, and names the lines at which it fails.
 func conflict(ctx context.Context, repo gitrepo.Repo, path string) (string, error) {
 	files, err := conflictingFiles(ctx, repo)
 	if err != nil || len(files) > 0 {
@@ -194,33 +193,9 @@ func conflict(ctx context.Context, repo gitrepo.Repo, path string) (string, erro
 	if complaint == nil {
 		return "git am has stopped at it", nil
 	}
-	return "git cannot merge it\n" + hunks(repo.Dir, complaint.Error()), nil
+	return "git cannot merge it\n" + complaint.Error(), nil
 }
 
 func conflictingFiles(ctx context.Context, repo gitrepo.Repo) ([]string, error) {
 	return repo.Lines(ctx, "diff", "--name-only", "--diff-filter=U")
-}
-
-var failedHunk = regexp.MustCompile(`(?m)^error: patch failed: (.+):(\d+)$`)
-
-// hunks lists git's complaints, each with the lines of the tree at that place.
-func hunks(tree, complaint string) string {
-	var b strings.Builder
-	for _, m := range failedHunk.FindAllStringSubmatch(strings.ReplaceAll(complaint, "\n    ", "\n"), -1) {
-		line, _ := strconv.Atoi(m[2])
-		fmt.Fprintf(&b, "  hunk at %s:%d; the tree has there:\n", m[1], line)
-		content, err := os.ReadFile(filepath.Join(tree, filepath.FromSlash(m[1])))
-		if err != nil {
-			fmt.Fprintf(&b, "    (%v)\n", err)
-			continue
-		}
-		lines := strings.Split(string(content), "\n")
-		for i := max(line-1, 0); i < min(line+4, len(lines)); i++ {
-			fmt.Fprintf(&b, "    %d: %s\n", i+1, lines[i])
-		}
-	}
-	if b.Len() == 0 {
-		return complaint
-	}
-	return strings.TrimRight(b.String(), "\n")
 }

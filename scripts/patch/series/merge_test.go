@@ -142,7 +142,7 @@ func TestApplyWithoutBlobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	damage(t, dir, first0, "index "+blob, "index "+strings.Repeat("1", 40))
-	wantRefusal(t, apply(t, tree, dir), first0+" does not apply (0 before it do)", "hunk at pkg/a/a.go:", "// one line 20", "git am waits in "+tree.Dir)
+	wantRefusal(t, apply(t, tree, dir), first0+" does not apply (0 before it do)", "error: patch failed: pkg/a/a.go:", "git am waits in "+tree.Dir)
 	git(t, tree, "am", "--abort")
 	if err := EnsureSafe(t.Context(), tree); err != nil {
 		t.Error(err)
