@@ -87,7 +87,7 @@ func verifyGates(ctx context.Context, ws workspace.Workspace, s *run.Step) error
 	if err != nil {
 		return err
 	}
-	if err := toolchain.CheckVersion(filepath.Join(ws.Tree(), ".go-version")); err != nil {
+	if err := toolchain.CheckVersion(filepath.Join(ws.Tree(), toolchain.VersionFile)); err != nil {
 		return err
 	}
 	return list.Check(ctx, gitrepo.Open(ws.Tree(), s.Log), base.Ref)

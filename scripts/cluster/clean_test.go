@@ -23,7 +23,7 @@ func TestCleanKeepsRecord(t *testing.T) {
 	if err := os.MkdirAll(ws.Cluster(), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(record, []byte(`{"id": "x", "mode": "full", "cgroups": ["/capacityv2-x"]}`), 0o644); err != nil {
+	if err := os.WriteFile(record, []byte(`{"id": "x", "mode": "full"}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, force := range []bool{false, true} {

@@ -55,7 +55,7 @@ func ReadSelection(dir string) (Selection, error) {
 		if g.Name == "" || g.Specs == nil || g.AtLeast <= 0 || g.Quick == nil {
 			return s, run.Refuse(run.Refusal{
 				Found:    fmt.Sprintf("selected.yaml: group %q", g.Name),
-				Expected: "a name, specs, at least how many, quick, and a suite with one group in parentheses or none",
+				Expected: "a name, specs, at least how many, and quick",
 			})
 		}
 	}

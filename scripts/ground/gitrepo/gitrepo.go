@@ -58,7 +58,7 @@ func foreign(variable string) bool {
 }
 
 // LeaveRepository removes from our environment in which repository a hook, an alias or `rebase --exec` has started
-// us, for upstream's scripts and a person's shell. The person's name and configuration stay.
+// us, for upstream's scripts. The user's name and configuration stay.
 func LeaveRepository() (err error) {
 	for _, name := range []string{"DIR", "WORK_TREE", "INDEX_FILE", "PREFIX", "COMMON_DIR", "NAMESPACE", "OBJECT_DIRECTORY",
 		"ALTERNATE_OBJECT_DIRECTORIES", "QUARANTINE_PATH", "CONFIG_PARAMETERS"} {
