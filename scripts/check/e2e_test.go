@@ -15,6 +15,7 @@ import (
 
 	"capacityv2.internal/scripts/cluster/local"
 	"capacityv2.internal/scripts/cluster/machine"
+	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/ground/workspace"
 )
 
@@ -41,7 +42,7 @@ func TestRefuseSkips(t *testing.T) {
 func TestAroundProxy(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:9")
 	root := t.TempDir()
-	for name, content := range map[string]string{"go.mod": "module m\n\ngo 1.26\n", "api/a_test.go": `package api
+	testtree.Write(t, filepath.Join(root, "test-e2e"), map[string]string{"go.mod": "module m\n\ngo 1.26\n", "api/a_test.go": `package api
 
 import ("os"; "testing")
 
@@ -50,12 +51,7 @@ func TestEnv(t *testing.T) {
 		t.Error(got)
 	}
 }
-`} {
-		path := filepath.Join(root, "test-e2e", name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
-			t.Fatal(err)
-		}
-	}
+`})
 	ws := workspace.Workspace{Root: root, Work: filepath.Join(root, "_work")}
 	st := local.Status{Kubeconfig: "/my k"}
 	if err := testCluster(t.Context(), ws, st, nil, t.Output(), t.Output(), "./api"); err != nil {

@@ -3,8 +3,6 @@
 package check
 
 import (
-	"errors"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,6 +11,7 @@ import (
 
 	"capacityv2.internal/scripts/ground/gitrepo"
 	"capacityv2.internal/scripts/ground/run"
+	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/ground/workspace"
 	"capacityv2.internal/scripts/patch/base"
 )
@@ -59,16 +58,12 @@ func TestRefuseNoTests(t *testing.T) {
 // TestChangedPaths: what is not committed, or not known to git, is a change, too.
 func TestChangedPaths(t *testing.T) {
 	repo := gitrepo.Open(filepath.Join(workspace.Workspace{Work: t.TempDir()}.Work, "x"), nil)
-	write := func(name, content string) error {
-		return errors.Join(os.MkdirAll(repo.Dir, 0o755), os.WriteFile(filepath.Join(repo.Dir, name), []byte(content), 0o644))
-	}
-	git := func(args ...string) error { return repo.Git(t.Context(), args...) }
-	err := errors.Join(write("same.go", "x"), write("edited.go", "x"), write("committed.go", "x"), git("init", "--quiet"), git("add", "--all"),
-		git("commit", "--quiet", "--message", "base"), git("update-ref", base.Ref, "HEAD"),
-		write("committed.go", "y"), git("commit", "--quiet", "--all", "--message", "one"), write("edited.go", "y"), write("new.go", "y"))
-	if err != nil {
+	testtree.Commit(t, repo, "base", map[string]string{"same.go": "x", "edited.go": "x", "committed.go": "x"})
+	if err := repo.Git(t.Context(), "update-ref", base.Ref, "HEAD"); err != nil {
 		t.Fatal(err)
 	}
+	testtree.Commit(t, repo, "one", map[string]string{"committed.go": "y"})
+	testtree.Write(t, repo.Dir, map[string]string{"edited.go": "y", "new.go": "y"})
 	got, err := changedPaths(t.Context(), repo)
 	if want := []string{"committed.go", "edited.go", "new.go"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, error %v, want %q", got, err, want)

@@ -10,6 +10,7 @@ import (
 
 	"capacityv2.internal/scripts/ground/gitrepo"
 	"capacityv2.internal/scripts/ground/run"
+	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/ground/workspace"
 	"capacityv2.internal/scripts/patch/base"
 )
@@ -20,12 +21,7 @@ func TestCleanKeepsRecord(t *testing.T) {
 	root := t.TempDir()
 	ws := workspace.Workspace{Root: root, Work: filepath.Join(root, "_work"), Out: io.Discard}
 	record := filepath.Join(ws.Cluster(), "state.json")
-	if err := os.MkdirAll(ws.Cluster(), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(record, []byte(`{"id": "x", "mode": "full"}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testtree.Write(t, "", map[string]string{record: `{"id": "x", "mode": "full"}`})
 	for _, force := range []bool{false, true} {
 		if err := clean(t.Context(), ws, force); !run.IsRefusal(err) {
 			t.Errorf("force %t: got error %v, want a refusal", force, err)
@@ -52,15 +48,11 @@ func TestCleanKeepsRebase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			ws := workspace.Workspace{Root: root, Work: filepath.Join(root, "_work"), Out: io.Discard}
-			series, tree := filepath.Join(root, "patches", "p"), filepath.Join(ws.Work, tc.tree)
-			for _, dir := range []string{series, tree} {
-				if err := os.MkdirAll(dir, 0o755); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := os.WriteFile(filepath.Join(series, workspace.ProjectFile), []byte("title: P\nmodule: p\n"), 0o644); err != nil {
+			tree := filepath.Join(ws.Work, tc.tree)
+			if err := os.MkdirAll(tree, 0o755); err != nil {
 				t.Fatal(err)
 			}
+			testtree.Write(t, filepath.Join(root, "patches", "p"), map[string]string{workspace.ProjectFile: "title: P\nmodule: p\n"})
 			commands := [][]string{
 				{"init", "--quiet", "--initial-branch=" + base.Branch},
 				{"commit", "--quiet", "--allow-empty", "--message=base"},

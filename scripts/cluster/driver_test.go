@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -19,6 +18,7 @@ import (
 
 	"capacityv2.internal/scripts/cluster/local"
 	"capacityv2.internal/scripts/ground/run"
+	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/ground/workspace"
 )
 
@@ -100,13 +100,7 @@ if [ "$1" = apply ]; then cat >"$0.applied"; echo DaemonSet/x y; fi
 		confirms             bool
 	}{{ws.Components(), "strict", true}, {ws.StockComponents(), "warn", false}} {
 		program, record := filepath.Join(c.components, "kubectl"), filepath.Join(ws.Cluster(), "state.json")
-		for path, content := range map[string]string{
-			program: kubectl, record: `{"id": "x", "mode": "full", "components": "` + c.components + `"}`,
-		} {
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o755)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		testtree.Write(t, "", map[string]string{program: kubectl, record: `{"id": "x", "mode": "full", "components": "` + c.components + `"}`})
 		ws.Out = t.Output()
 		install := func(ctx context.Context, s *run.Step) error { return installDriver(ctx, ws, s) }
 		if err := ws.Run(t.Context(), "up", run.Task{Name: "install", Do: install}); err != nil {

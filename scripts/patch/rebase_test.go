@@ -3,13 +3,13 @@
 package patch
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"capacityv2.internal/scripts/ground/gitrepo"
 	"capacityv2.internal/scripts/ground/run"
+	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/ground/workspace"
 )
 
@@ -17,33 +17,18 @@ import (
 func TestRebaseRefuses(t *testing.T) {
 	root := t.TempDir()
 	ws := workspace.Workspace{Root: root, Work: filepath.Join(root, "_work"), Out: t.Output()}
-	for path, content := range map[string]string{
+	testtree.Write(t, root, map[string]string{
 		"patches/spec/project.yaml": "title: Spec\nmodule: example.org/spec\n",
 		"scripts/pins/spec/go.mod":  "module x\n\nrequire example.org/spec v1.0.0\n",
-	} {
-		path = filepath.Join(root, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	if err := gitrepo.Open(root, nil).Git(t.Context(), "init", "--quiet"); err != nil {
 		t.Fatal(err)
 	}
 	proxy := filepath.Join(root, "proxy", "example.org", "spec", "@v")
-	if err := os.MkdirAll(proxy, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	served := ""
 	for _, version := range []string{"v0.9.0", "v1.0.0", "v1.1.0", "v1.2.0-rc.1"} {
 		served += version + "\n"
-		for name, content := range map[string]string{"list": served, version + ".info": `{"Version":"` + version + `"}`, version + ".mod": "module example.org/spec\n"} {
-			if err := os.WriteFile(filepath.Join(proxy, name), []byte(content), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
+		testtree.Write(t, proxy, map[string]string{"list": served, version + ".info": `{"Version":"` + version + `"}`, version + ".mod": "module example.org/spec\n"})
 	}
 	t.Setenv("GOPROXY", "file://"+filepath.Join(root, "proxy"))
 	t.Setenv("GONOSUMDB", "*")

@@ -16,31 +16,19 @@ import (
 	"testing"
 
 	"capacityv2.internal/scripts/ground/gitrepo"
+	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/ground/workspace"
 	"capacityv2.internal/scripts/patch/base"
 )
 
-const commitDate = "2026-01-02T03:04:05Z"
-
-// commitAll commits everything in dir, if need be as the first commit of a repository.
 func commitAll(t *testing.T, dir string) {
 	t.Helper()
-	repo := gitrepo.Open(dir, nil)
-	for _, args := range [][]string{{"init", "--quiet", "."}, {"add", "--all"}, {"commit", "--quiet", "-m", "all"}} {
-		if err := repo.GitAt(t.Context(), commitDate, args...); err != nil {
-			t.Fatal(err)
-		}
-	}
+	testtree.Commit(t, gitrepo.Open(dir, nil), "all", nil)
 }
 
 func write(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testtree.Write(t, "", map[string]string{path: content})
 }
 
 func project(t *testing.T, ws workspace.Workspace, name string) workspace.Project {
@@ -95,7 +83,7 @@ func fakeWorkspace(t *testing.T) workspace.Workspace {
 	p := addProject(t, ws, workspace.ExternalProvisioner, "github.com/kubernetes-csi/external-provisioner/v6", "v6.4.0")
 	write(t, filepath.Join(p.Series(), "series"), "0001-a.patch\n")
 	write(t, filepath.Join(p.Series(), "0001-a.patch"), "From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001\nFrom: A <a@example.com>\nSubject: [PATCH] a\n\nClass: test\n---\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n")
-	for name, content := range map[string]string{
+	testtree.Write(t, p.Tree(), map[string]string{
 		"go.mod": "module " + p.Module + "\n\ngo 1.26.0\n", "LICENSE": "Apache-2.0\n",
 		"cmd/csi-provisioner/main.go": `package main
 
@@ -110,9 +98,7 @@ func main() { println(version, csi.Pools()) }
 `,
 		"Makefile": "CMDS=csi-provisioner\n", "release-tools/build.make": "IMPORTPATH_LDFLAGS = -X main.version=$(REV)\n",
 		"Dockerfile": "ENTRYPOINT [\"/csi-provisioner\"]\n",
-	} {
-		write(t, filepath.Join(p.Tree(), name), content)
-	}
+	})
 	commitTree(t, p, "go 1.26.0\n\nuse (\n\t.\n\t../csi-spec\n\t../kubernetes/staging/src/k8s.io/component-base\n)\n")
 	return ws
 }

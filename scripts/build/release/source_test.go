@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"capacityv2.internal/scripts/ground/gitrepo"
+	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/ground/workspace"
 )
 
@@ -78,13 +79,11 @@ func TestSeriesTarball(t *testing.T) {
 	ws := workspace.Workspace{Root: t.TempDir()}
 	addProject(t, ws, "csi-spec", "example.com/spec", "v1.0.0")
 	addProject(t, ws, workspace.Kubernetes, "k8s.io/kubernetes", "v1.37.2")
-	for n, c := range map[string]string{
+	testtree.Write(t, ws.Root, map[string]string{
 		"patches/kubernetes/series": "# order\n0001-a.patch\n", "patches/kubernetes/0001-a.patch": "x", "patches/REVISION": "1",
 		"patches/kubernetes/0001-a.patch~": "x", "patches/kubernetes/stray.patch": "x", "feature-gates.yaml": "gates: []\n",
 		"patches/csi-spec/go.work": "x", "patches/csi-spec/go.work.sum": "x", "patches/csi-spec/stray": "x",
-	} {
-		write(t, filepath.Join(ws.Root, n), c)
-	}
+	})
 	out := t.TempDir()
 	if err := packSeries(t.Context(), ws, Version{"v1.37.2", 1}, out, date); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"capacityv2.internal/scripts/ground/gitrepo"
+	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/ground/workspace"
 )
 
@@ -33,7 +34,7 @@ func TestTreeStamp(t *testing.T) {
 		"-X k8s.io/component-base/version.gitMinor=37",
 		"-X k8s.io/component-base/version.gitTreeState=clean",
 		"-X k8s.io/component-base/version.gitCommit=" + head,
-		"-X k8s.io/component-base/version.buildDate=" + commitDate,
+		"-X k8s.io/component-base/version.buildDate=" + testtree.Date,
 	} {
 		if !strings.Contains(flags+" ", want+" ") && !strings.HasPrefix(flags, want) {
 			t.Errorf("no %q in %q", want, flags)

@@ -3,12 +3,12 @@
 package e2e
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"capacityv2.internal/scripts/ground/testtree"
 )
 
 const (
@@ -32,11 +32,7 @@ var samples = []string{
 func readSelection(t *testing.T, selected, skipped string) (Selection, error) {
 	t.Helper()
 	dir := t.TempDir()
-	for name, content := range map[string]string{"selected.yaml": selected, "skipped.yaml": skipped} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	testtree.Write(t, dir, map[string]string{"selected.yaml": selected, "skipped.yaml": skipped})
 	return ReadSelection(dir)
 }
 

@@ -3,12 +3,12 @@
 package eachpatch
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"capacityv2.internal/scripts/ground/gitrepo"
+	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/ground/workspace"
 )
 
@@ -17,18 +17,8 @@ import (
 func TestOtherInputs(t *testing.T) {
 	root := t.TempDir()
 	ws := workspace.Workspace{Root: root, Work: filepath.Join(root, "_work")}
-	write := func(path, content string) {
-		t.Helper()
-		path = filepath.Join(root, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for _, name := range []string{"ours", "theirs"} {
-		write("patches/"+name+"/project.yaml", "title: "+name+"\nmodule: "+name+"\n")
+		testtree.Write(t, root, map[string]string{"patches/" + name + "/project.yaml": "title: " + name + "\nmodule: " + name + "\n"})
 	}
 	project, err := ws.Project("ours")
 	if err != nil {
@@ -43,12 +33,8 @@ func TestOtherInputs(t *testing.T) {
 		{"patches/ours/go.work.sum", "x v1.0.0 h1:x=\n"},
 		{"patches/ours/go.work.sum", "x v1.0.0 h1:y=\n"},
 	} {
-		write(change.path, change.content)
-		for _, args := range [][]string{{"init", "--quiet"}, {"add", "--all"}, {"commit", "--quiet", "--allow-empty", "--message", "x"}} {
-			if err := tree.Git(t.Context(), args...); err != nil {
-				t.Fatal(err)
-			}
-		}
+		testtree.Write(t, root, map[string]string{change.path: change.content})
+		testtree.Commit(t, tree, "x", nil)
 		inputs, err := otherInputs(t.Context(), ws, project, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"capacityv2.internal/scripts/ground/gitrepo"
 	"capacityv2.internal/scripts/ground/run"
+	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/ground/workspace"
 	"capacityv2.internal/scripts/patch/base"
 	"capacityv2.internal/scripts/patch/series"
@@ -29,34 +30,18 @@ func TestProve(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	git := func(args ...string) {
-		t.Helper()
-		must(repo.Git(ctx, args...))
-	}
-	commit := func(subject string, files map[string]string) {
-		t.Helper()
-		for name, content := range files {
-			path := filepath.Join(repo.Dir, name)
-			must(os.MkdirAll(filepath.Dir(path), 0o755))
-			must(os.WriteFile(path, []byte(content), 0o644))
-		}
-		git("add", "--all")
-		git("commit", "--quiet", "--message", subject)
-	}
 	test := func(name, expression string) string {
 		return "package a\n\nimport \"testing\"\n\nfunc " + name + "(t *testing.T) {\n\tt.Run(\"sub\", func(t *testing.T) {\n\t\tif !(" + expression + ") {\n\t\t\tt.Fatal()\n\t\t}\n\t})\n}\n"
 	}
 
-	must(os.MkdirAll(repo.Dir, 0o755))
-	git("init", "--quiet")
-	commit("base", map[string]string{"go.mod": "module x\n\ngo 1.26\n", "a/a.go": "package a\n\nvar A = 1\n"})
-	git("update-ref", base.Ref, "HEAD")
+	testtree.Commit(t, repo, "base", map[string]string{"go.mod": "module x\n\ngo 1.26\n", "a/a.go": "package a\n\nvar A = 1\n"})
+	must(repo.Git(ctx, "update-ref", base.Ref, "HEAD"))
 
 	var patches []series.Patch
 	want := map[string]verdict{}
 	add := func(subject, class, test string, expected verdict, files map[string]string) {
 		t.Helper()
-		commit(subject, files)
+		testtree.Commit(t, repo, subject, files)
 		patches = append(patches, series.Patch{Name: subject, Subject: subject, Trailers: map[string][]string{"Class": {class}, "Proven-By": {"./" + map[bool]string{false: "a", true: "f"}[test == "TestF"] + ":" + test}}})
 		want[subject] = expected
 	}
@@ -136,12 +121,6 @@ func TestSelection(t *testing.T) {
 	}
 
 	repo := gitrepo.Open(ws.Root, nil)
-	git := func(args ...string) {
-		t.Helper()
-		if err := repo.Git(t.Context(), args...); err != nil {
-			t.Fatal(err)
-		}
-	}
 	var patches []string
 	changed := func(want ...string) {
 		t.Helper()
@@ -164,22 +143,15 @@ func TestSelection(t *testing.T) {
 		patches = append(patches, p.Name)
 	}
 	patches = append(patches, "0099-new.patch")
-	git("init", "--quiet")
-	git("add", "--all")
-	git("commit", "--quiet", "--message", "one")
+	testtree.Commit(t, repo, "one", nil)
 	changed(patches...) // nothing to compare with
-	git("commit", "--quiet", "--allow-empty", "--message", "two")
+	testtree.Commit(t, repo, "two", nil)
 	changed()
-	for _, name := range []string{patches[0], "0099-new.patch"} {
-		if err := os.WriteFile(filepath.Join(ws.Root, "patches", "csi-spec", name), []byte("x"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	testtree.Write(t, filepath.Join(ws.Root, "patches", "csi-spec"), map[string]string{patches[0]: "x", "0099-new.patch": "x"})
 	changed(patches[0], "0099-new.patch")
-	git("add", "--all")
-	git("commit", "--quiet", "--message", "three")
+	testtree.Commit(t, repo, "three", nil)
 	changed(patches[0], "0099-new.patch")
-	git("commit", "--quiet", "--allow-empty", "--message", "four")
+	testtree.Commit(t, repo, "four", nil)
 	changed()
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"capacityv2.internal/scripts/ground/gitrepo"
 	"capacityv2.internal/scripts/ground/run"
+	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/patch/base"
 )
 
@@ -27,18 +28,13 @@ func TestPrefixes(t *testing.T) {
 	}
 	write := func(name, content string) {
 		t.Helper()
-		path := filepath.Join(repo.Dir, name)
-		must(os.MkdirAll(filepath.Dir(path), 0o755))
-		must(os.WriteFile(path, []byte(content), 0o644))
+		testtree.Write(t, repo.Dir, map[string]string{name: content})
 		must(repo.Git(ctx, "add", "--all"))
 	}
 	commit := func(subject, name, content string) {
 		t.Helper()
-		write(name, content)
-		must(repo.Git(ctx, "commit", "--quiet", "--message", subject))
+		testtree.Commit(t, repo, subject, map[string]string{name: content})
 	}
-	must(os.MkdirAll(repo.Dir, 0o755))
-	must(repo.Git(ctx, "init", "--quiet"))
 	commit("base", "go.mod", "module x\n\ngo 1.26\n")
 	must(repo.Git(ctx, "update-ref", base.Ref, "HEAD"))
 	commit("one", "a/a.go", "package a\n\nfunc A() int { return 1 }\n")

@@ -3,12 +3,11 @@
 package failswithout
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/ground/toolchain"
 )
 
@@ -27,9 +26,7 @@ suites:
 func read(t *testing.T, content string) (Expectations, error) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, listFile), []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testtree.Write(t, dir, map[string]string{listFile: content})
 	return ReadList(dir)
 }
 
@@ -112,21 +109,13 @@ func TestDrift(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	write := func(path, content string) {
-		t.Helper()
-		path = filepath.Join(dir, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("a/one_test.go", "package a\n\nfunc TestMain(m *testing.M) {}\n\nfunc TestA(t *testing.T) {}\n\nfunc testB(t *testing.T) {}\n")
-	write("a/two_test.go", "package a\n\nfunc TestB(t *testing.T) {}\n\nfunc TestC(t *testing.T) {}\n")
-	write("a/a.go", "package a\n\nfunc TestNot() {}\n")
-	write("b/b_test.go", "package b\n\nfunc TestD(t *testing.T) {}\n")
-	write("helpers/helpers_test.go", "package helpers\n\nfunc TestHelpers(t *testing.T) {}\n")
+	testtree.Write(t, dir, map[string]string{
+		"a/one_test.go":           "package a\n\nfunc TestMain(m *testing.M) {}\n\nfunc TestA(t *testing.T) {}\n\nfunc testB(t *testing.T) {}\n",
+		"a/two_test.go":           "package a\n\nfunc TestB(t *testing.T) {}\n\nfunc TestC(t *testing.T) {}\n",
+		"a/a.go":                  "package a\n\nfunc TestNot() {}\n",
+		"b/b_test.go":             "package b\n\nfunc TestD(t *testing.T) {}\n",
+		"helpers/helpers_test.go": "package helpers\n\nfunc TestHelpers(t *testing.T) {}\n",
+	})
 	expect := func(want ...string) {
 		t.Helper()
 		if got, err := e.Drift(dir); err != nil || !slices.Equal(got, want) {
@@ -134,7 +123,9 @@ func TestDrift(t *testing.T) {
 		}
 	}
 	expect()
-	write("b/b_test.go", "package b\n\nfunc TestE(t *testing.T) {}\n")
-	write("c/c_test.go", "package c\n\nfunc TestD(t *testing.T) {}\n")
+	testtree.Write(t, dir, map[string]string{
+		"b/b_test.go": "package b\n\nfunc TestE(t *testing.T) {}\n",
+		"c/c_test.go": "package c\n\nfunc TestD(t *testing.T) {}\n",
+	})
 	expect("b: TestD is not there any more", "b: TestE is not in the list", "c: TestD is not in the list")
 }

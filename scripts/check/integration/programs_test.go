@@ -3,10 +3,9 @@
 package integration
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
+	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/ground/workspace"
 )
 
@@ -18,13 +17,7 @@ func TestProgramsHash(t *testing.T) {
 		"components/kube-apiserver", "components/kube-controller-manager", "components/kube-scheduler", "components/csi-provisioner",
 		"components/kubectl", "stock-components/kube-apiserver", "stock-components/kube-scheduler", "stock-components/csi-provisioner", "guide/my-driver", "guide-race/my-driver",
 	} {
-		path := filepath.Join(ws.Work, program)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("a program"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testtree.Write(t, ws.Work, map[string]string{program: "a program"})
 		hash, err := programsHash(ws)
 		if err != nil {
 			t.Fatal(err)

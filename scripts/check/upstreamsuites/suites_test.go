@@ -5,7 +5,6 @@ package upstreamsuites
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"testing"
 
 	"capacityv2.internal/scripts/ground/run"
+	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/ground/toolchain"
 )
 
@@ -34,11 +34,7 @@ func TestSwitchOn(t *testing.T) {
 	tree := t.TempDir()
 	suite := Suite{Folder: "x"}
 	dir := filepath.Join(tree, suite.Package())
-	for name, content := range map[string]string{filepath.Join(tree, "go.mod"): "module x\n\ngo 1.26\n", filepath.Join(dir, "x_test.go"): "package x\n"} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(content), 0o644)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	testtree.Write(t, "", map[string]string{filepath.Join(tree, "go.mod"): "module x\n\ngo 1.26\n", filepath.Join(dir, "x_test.go"): "package x\n"})
 	path, err := switchOn(t.Context(), t.TempDir(), tree, suite, io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -142,9 +138,7 @@ func TestBuildFailed(t *testing.T) {
 // read on.
 func TestErrorsNameTheGate(t *testing.T) {
 	tree := t.TempDir()
-	if err := os.WriteFile(filepath.Join(tree, "go.mod"), []byte("module x\n\ngo 1.26\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testtree.Write(t, tree, map[string]string{"go.mod": "module x\n\ngo 1.26\n"})
 	for _, gateOn := range []bool{false, true} {
 		var log string
 		err := run.NewReporter(io.Discard, "suites", t.TempDir()).Run(t.Context(), run.Task{Name: "x", Do: func(ctx context.Context, s *run.Step) error {

@@ -3,11 +3,11 @@
 package local
 
 import (
-	"os"
 	"path/filepath"
 	"reflect"
 	"testing"
 
+	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/ground/workspace"
 )
 
@@ -34,12 +34,7 @@ func TestStateRoundTrip(t *testing.T) {
 
 func TestBrokenStateIsAnError(t *testing.T) {
 	ws := testWorkspace(t)
-	if err := os.MkdirAll(ws.Cluster(), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(statePath(ws), []byte(`{"id": "abc`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testtree.Write(t, "", map[string]string{statePath(ws): `{"id": "abc`})
 	if _, err := loadState(ws); err == nil {
 		t.Error("a half-written state file passed for no cluster")
 	}

@@ -5,11 +5,11 @@ package local
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"capacityv2.internal/scripts/ground/run"
+	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/ground/workspace"
 )
 
@@ -18,18 +18,14 @@ import (
 func fakeCluster(t *testing.T) (workspace.Workspace, func() *Plan) {
 	t.Helper()
 	ws := testWorkspace(t)
-	for path, content := range map[string]string{
+	testtree.Write(t, "", map[string]string{
 		filepath.Join(ws.Tree(), localUp):                         "echo " + scriptDone + "\nexec sleep 60\n",
 		filepath.Join(ws.Components(), "kubectl"):                 "#!/bin/sh\nprintf ok\n",
 		filepath.Join(ws.Components(), "kube-apiserver"):          "",
 		filepath.Join(ws.Components(), "kube-scheduler"):          "",
 		filepath.Join(ws.Components(), "kube-controller-manager"): "",
 		filepath.Join(ws.Bin(), "etcd"):                           "",
-	} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o755)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	return ws, func() *Plan {
 		p := NewPlan(ws, Options{Gates: "A=true"})
 		p.Mode = ModeControlPlane
@@ -97,17 +93,8 @@ func TestDownEndsItsOwn(t *testing.T) {
 // TestFingerprint: a cluster that runs with other settings or tools is not what is asked for.
 func TestFingerprint(t *testing.T) {
 	ws, plan := fakeCluster(t)
-	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "runc", "cni/ptp"} {
-		path := filepath.Join(ws.Bin(), name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o755)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range []string{"kubelet", "kube-proxy"} {
-		if err := os.WriteFile(filepath.Join(ws.Components(), name), nil, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	testtree.Write(t, ws.Bin(), map[string]string{"containerd": "", "containerd-shim-runc-v2": "", "runc": "", "cni/ptp": ""})
+	testtree.Write(t, ws.Components(), map[string]string{"kubelet": "", "kube-proxy": ""})
 	of := func(mode Mode) string {
 		p := plan()
 		p.Mode = mode
@@ -118,11 +105,7 @@ func TestFingerprint(t *testing.T) {
 		return fp
 	}
 	write := func(path string) func(t *testing.T) {
-		return func(t *testing.T) {
-			if err := os.WriteFile(path, []byte(t.Name()), 0o755); err != nil {
-				t.Fatal(err)
-			}
-		}
+		return func(t *testing.T) { testtree.Write(t, "", map[string]string{path: t.Name()}) }
 	}
 	for name, c := range map[string]struct {
 		change func(t *testing.T)

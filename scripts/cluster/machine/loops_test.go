@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"capacityv2.internal/scripts/ground/testtree"
 )
 
 // TestDetachLoops has a loop device of a file, and one on top of it, as a kubelet makes for a
@@ -29,18 +31,9 @@ func TestDetachLoops(t *testing.T) {
 		return string(out)
 	}
 	attach := func(file string) string { return strings.TrimSpace(losetup("--find", "--show", file)) }
-	file := func(path string) string {
-		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, make([]byte, 1<<20), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	dir := t.TempDir()
-	volume, beside := file(filepath.Join(dir, "shared/pools/image")), file(filepath.Join(dir, "beside"))
+	dir, content := t.TempDir(), strings.Repeat("x", 1<<20)
+	volume, beside := filepath.Join(dir, "shared/pools/image"), filepath.Join(dir, "beside")
+	testtree.Write(t, "", map[string]string{volume: content, beside: content})
 	below := attach(volume)
 	top, other := attach(below), attach(beside)
 	t.Cleanup(func() {

@@ -4,26 +4,20 @@ package node
 
 import (
 	"archive/tar"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"capacityv2.internal/scripts/ground/testtree"
 )
 
 func TestPauseImage(t *testing.T) {
 	tree := t.TempDir()
 	dir := filepath.Join(tree, "build", "pause")
-	if err := os.MkdirAll(filepath.Join(dir, "linux"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for file, content := range map[string]string{"Makefile": "IMAGE = x\nTAG ?= 3.10.2\nREV = 1\n", "linux/pause.c": "int main() { return 0; }\n"} {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	testtree.Write(t, dir, map[string]string{"Makefile": "IMAGE = x\nTAG ?= 3.10.2\nREV = 1\n", "linux/pause.c": "int main() { return 0; }\n"})
 	out := t.TempDir()
 	reference, tarballs, err := WriteImages(t.Context(), tree, []Image{{Reference: "other:1", Links: map[string]string{"bin/sh": "busybox"}}}, out, t.Output())
 	if err != nil || reference != "registry.k8s.io/pause:3.10.2" || len(tarballs) != 2 {
@@ -47,9 +41,7 @@ func TestPauseImage(t *testing.T) {
 	if links["bin/sh"] != "busybox" {
 		t.Errorf("links %v", links)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "Makefile"), []byte("VERSION = 3\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testtree.Write(t, dir, map[string]string{"Makefile": "VERSION = 3\n"})
 	if _, _, err := WriteImages(t.Context(), tree, nil, out, t.Output()); err == nil {
 		t.Error("a Makefile without a tag passed")
 	}

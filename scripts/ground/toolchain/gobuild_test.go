@@ -4,9 +4,10 @@ package toolchain
 
 import (
 	"debug/buildinfo"
-	"os"
 	"path/filepath"
 	"testing"
+
+	"capacityv2.internal/scripts/ground/testtree"
 )
 
 // TestBuildForAnyMachine: what the environment of a user asks the compiler for gets into no program.
@@ -16,11 +17,7 @@ func TestBuildForAnyMachine(t *testing.T) {
 	t.Setenv("GOEXPERIMENT", "jsonv2")
 	t.Setenv("GOFIPS140", "latest")
 	dir := t.TempDir()
-	for file, content := range map[string]string{"go.mod": "module m\n\ngo 1.26\n", "main.go": "package main\n\nfunc main() {}\n"} {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	testtree.Write(t, dir, map[string]string{"go.mod": "module m\n\ngo 1.26\n", "main.go": "package main\n\nfunc main() {}\n"})
 	if err := Build(t.Context(), dir, dir, t.Output(), "."); err != nil {
 		t.Fatal(err)
 	}

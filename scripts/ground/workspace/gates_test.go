@@ -3,13 +3,12 @@
 package workspace
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"capacityv2.internal/scripts/ground/gitrepo"
 	"capacityv2.internal/scripts/ground/run"
+	"capacityv2.internal/scripts/ground/testtree"
 )
 
 const gateList = `gates:
@@ -20,9 +19,7 @@ const gateList = `gates:
 func readGates(t *testing.T, content string) (Gates, error) {
 	t.Helper()
 	root := t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, GatesFile), []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testtree.Write(t, root, map[string]string{GatesFile: content})
 	return Workspace{Root: root}.Gates()
 }
 
@@ -71,17 +68,9 @@ func TestCheckGates(t *testing.T) {
 			}
 			repo := gitrepo.Open(t.TempDir(), nil)
 			for _, step := range []struct{ content, rev string }{{stock, "base"}, {c.tree, "series"}} {
-				path := filepath.Join(repo.Dir, filepath.FromSlash(known))
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				testtree.Commit(t, repo, "x", map[string]string{known: step.content})
+				if err := repo.Git(t.Context(), "tag", step.rev); err != nil {
 					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(step.content), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				for _, args := range [][]string{{"init", "--quiet"}, {"add", "--all"}, {"commit", "--quiet", "--allow-empty", "--message=x"}, {"tag", step.rev}} {
-					if err := repo.Git(t.Context(), args...); err != nil {
-						t.Fatal(err)
-					}
 				}
 			}
 			if err := l.Check(t.Context(), repo, "base"); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

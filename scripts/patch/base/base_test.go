@@ -17,6 +17,7 @@ import (
 
 	"capacityv2.internal/scripts/ground/gitrepo"
 	"capacityv2.internal/scripts/ground/run"
+	"capacityv2.internal/scripts/ground/testtree"
 )
 
 // The modules of a Kubernetes that is small enough for a test.
@@ -53,17 +54,13 @@ func proxyOf(t *testing.T, modules map[string]map[string]string) (pin string) {
 	for mv, files := range modules {
 		path, v, _ := strings.Cut(mv, "@")
 		src := t.TempDir()
-		for name, content := range files {
-			writeFile(t, filepath.Join(src, filepath.FromSlash(name)), content)
-		}
+		testtree.Write(t, src, files)
 		at := filepath.Join(dir, path, "@v")
 		var z bytes.Buffer
 		if err := zip.CreateFromDir(&z, module.Version{Path: path, Version: v}, src); err != nil {
 			t.Fatal(err)
 		}
-		writeFile(t, filepath.Join(at, v+".zip"), z.String())
-		writeFile(t, filepath.Join(at, v+".mod"), files["go.mod"])
-		writeFile(t, filepath.Join(at, v+".info"), fmt.Sprintf(`{"Version":%q}`, v))
+		testtree.Write(t, at, map[string]string{v + ".zip": z.String(), v + ".mod": files["go.mod"], v + ".info": fmt.Sprintf(`{"Version":%q}`, v)})
 		sum, err := dirhash.HashZip(filepath.Join(at, v+".zip"), dirhash.Hash1)
 		if err != nil {
 			t.Fatal(err)
@@ -91,12 +88,7 @@ func proxyOf(t *testing.T, modules map[string]map[string]string) (pin string) {
 
 func writeFile(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testtree.Write(t, "", map[string]string{path: content})
 }
 
 func ensure(t *testing.T, dir string, o Options) error {
@@ -251,9 +243,7 @@ func checkout(t *testing.T, change map[string]string) string {
 	for name, content := range change {
 		files[name] = content
 	}
-	for name, content := range files {
-		writeFile(t, filepath.Join(dir, filepath.FromSlash(name)), content)
-	}
+	testtree.Write(t, dir, files)
 	repo := gitrepo.Open(dir, nil)
 	for _, args := range [][]string{
 		{"init", "--quiet"}, {"add", "--all", "--force"}, {"commit", "--quiet", "-m", "release"}, {"tag", "v1.37.2"},

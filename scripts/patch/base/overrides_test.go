@@ -8,26 +8,19 @@ import (
 	"strings"
 	"testing"
 
+	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/ground/workspace"
 )
 
 func TestWriteOverrides(t *testing.T) {
 	ws := workspace.Workspace{Root: t.TempDir()}
 	ws.Work = filepath.Join(ws.Root, "_work")
-	for path, content := range map[string]string{
+	testtree.Write(t, ws.Root, map[string]string{
 		"patches/csi-spec/project.yaml":   "title: CSI spec\nmodule: example.com/spec\nlibrary: true\n",
 		"patches/kubernetes/project.yaml": "title: Kubernetes\nmodule: k8s.io/kubernetes\nstaging: true\n",
 		"patches/sidecar/project.yaml":    "title: Sidecar\nmodule: example.com/sidecar\n",
 		"_work/kubernetes/go.work":        "go 1.26.0\n\nuse (\n\t.\n\t./staging/src/k8s.io/api\n)\n",
-	} {
-		path = filepath.Join(ws.Root, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	projects, err := ws.Projects()
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"capacityv2.internal/scripts/ground/gitrepo"
 	"capacityv2.internal/scripts/ground/run"
+	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/ground/workspace"
 	"capacityv2.internal/scripts/patch/base"
 )
@@ -48,17 +49,14 @@ func newFixture(t *testing.T, series map[string]string) *fixture {
 	t.Helper()
 	f := &fixture{t: t, ws: workspace.Workspace{Root: t.TempDir()}}
 	f.ws.Work = filepath.Join(f.ws.Root, "_work")
-	f.must(write(filepath.Join(f.ws.Root, "patches", "test", workspace.ProjectFile), project, 0o644))
+	testtree.Write(t, f.ws.Root, map[string]string{"patches/test/" + workspace.ProjectFile: project})
 	var err error
 	f.p, err = f.ws.Project("test")
 	f.must(err)
 	f.git = f.p.Repo(nil)
-	f.put(f.p.Tree(), tree)
-	f.must(f.git.Git(t.Context(), "init", "--quiet"))
-	f.commit()
+	testtree.Commit(t, f.git, "x", tree)
 	f.must(f.git.Git(t.Context(), "update-ref", base.Ref, "HEAD"))
-	f.put(f.p.Tree(), series)
-	f.commit()
+	testtree.Commit(t, f.git, "x", series)
 	return f
 }
 
@@ -67,19 +65,6 @@ func (f *fixture) must(err error) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-}
-
-func (f *fixture) put(dir string, content map[string]string) {
-	f.t.Helper()
-	for name, text := range content {
-		f.must(write(filepath.Join(dir, name), text, 0o644))
-	}
-}
-
-func (f *fixture) commit() {
-	f.t.Helper()
-	f.must(f.git.Git(f.t.Context(), "add", "--all"))
-	f.must(f.git.Git(f.t.Context(), "commit", "--quiet", "--allow-empty", "--message=x"))
 }
 
 // run does what make verify does, without what upstream's generators need, and returns what it prints.
@@ -133,7 +118,7 @@ func TestCopyBack(t *testing.T) {
 	f := newFixture(t, map[string]string{
 		"top.sh": "echo new >pkg/zz_a.go\necho b >pkg/zz_b.go\nmkdir -p new && echo a >new/zz_a.go\nrm one/one.gen\nmkdir -p vendor && echo >vendor/x\n", "pkg/types.go": "package pkg // x\n",
 	})
-	f.put(f.p.Tree(), map[string]string{"pkg/zz_b.go": "stale\n"}) // of an earlier run
+	testtree.Write(t, f.p.Tree(), map[string]string{"pkg/zz_b.go": "stale\n"}) // of an earlier run
 	r, _, err := f.run()
 	if !run.IsRefusal(err) {
 		t.Fatalf("differences: %v, want a refusal", err)
@@ -157,11 +142,11 @@ func TestCopyBack(t *testing.T) {
 	if _, _, err := f.run(); err == nil || strings.Contains(err.Error(), "not committed") {
 		t.Errorf("a second run: %v", err)
 	}
-	f.put(f.p.Tree(), map[string]string{"pkg/types.go": "by hand\n"})
+	testtree.Write(t, f.p.Tree(), map[string]string{"pkg/types.go": "by hand\n"})
 	if _, _, err := f.run(); !run.IsRefusal(err) || !strings.Contains(err.Error(), "not committed: pkg/types.go\n") {
 		t.Errorf("a change by hand: %v, want a refusal", err)
 	}
-	f.commit()
+	testtree.Commit(t, f.git, "x", nil)
 	if _, err := copyBack(); !run.IsRefusal(err) || !strings.Contains(err.Error(), "moved") {
 		t.Errorf("another HEAD: %v, want a refusal", err)
 	}

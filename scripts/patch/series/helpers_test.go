@@ -11,6 +11,7 @@ import (
 
 	"capacityv2.internal/scripts/ground/gitrepo"
 	"capacityv2.internal/scripts/ground/run"
+	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/patch/base"
 )
 
@@ -48,29 +49,19 @@ func newTree(t *testing.T, files map[string]string) gitrepo.Repo {
 
 func git(t *testing.T, repo gitrepo.Repo, args ...string) {
 	t.Helper()
-	if err := repo.GitAt(context.Background(), "2026-02-03T04:05:06Z", args...); err != nil {
+	if err := repo.GitAt(context.Background(), testtree.Date, args...); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func write(t *testing.T, dir, name, content string) {
 	t.Helper()
-	path := filepath.Join(dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testtree.Write(t, dir, map[string]string{name: content})
 }
 
 func commit(t *testing.T, repo gitrepo.Repo, msg string, files map[string]string) {
 	t.Helper()
-	for name, content := range files {
-		write(t, repo.Dir, name, content)
-	}
-	git(t, repo, "add", "--all")
-	git(t, repo, "commit", "--quiet", "--message", msg)
+	testtree.Commit(t, repo, msg, files)
 }
 
 // exported makes a tree with two patches and their files in a folder.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"capacityv2.internal/scripts/ground/gitrepo"
+	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/patch/base"
 )
 
@@ -28,14 +29,11 @@ func twoBranches(t *testing.T, first, second map[string]string) (tree, ours gitr
 		if _, err := export(t, tree, dir); err != nil {
 			t.Fatal(err)
 		}
-		git(t, ours, "add", "--all")
-		git(t, ours, "commit", "--quiet", "--message=export")
+		commit(t, ours, "export", nil)
 	}
 	amend := func(subject string, files map[string]string) {
 		t.Helper()
-		for name, content := range files {
-			write(t, tree.Dir, name, content)
-		}
+		testtree.Write(t, tree.Dir, files)
 		git(t, tree, "commit", "--quiet", "--all", "--fixup=:/"+subject)
 		git(t, tree, "rebase", "--quiet", "--interactive", "--autosquash", base.Ref)
 		save()
