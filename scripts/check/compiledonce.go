@@ -49,11 +49,8 @@ func refuseReplace(path string) error {
 	if err != nil || len(work.Replace) == 0 {
 		return err
 	}
-	return run.Refuse(run.Refusal{
-		Found:    fmt.Sprintf("%s replaces %s", path, work.Replace[0].Old.Path),
-		Expected: "no replace, with which all that imports the module can be compiled a second time for our tests",
-		Run:      remedy,
-	})
+	return run.Refuse(fmt.Sprintf("%s replaces %s", path, work.Replace[0].Old.Path),
+		"no replace, with which all that imports the module can be compiled a second time for our tests", remedy)
 }
 
 // remedy is what helps where versions differ.
@@ -77,9 +74,6 @@ func compareBuildIDs(tree, ours []toolchain.BuildID) error {
 	if differ == 0 {
 		return nil
 	}
-	return run.Refuse(run.Refusal{
-		Found:    fmt.Sprintf("%d of %d packages are compiled a second time for our tests, the first of them %s", differ, len(ours), first),
-		Expected: "equal build IDs in _work/kubernetes and here",
-		Run:      remedy,
-	})
+	return run.Refuse(fmt.Sprintf("%d of %d packages are compiled a second time for our tests, the first of them %s", differ, len(ours), first),
+		"equal build IDs in _work/kubernetes and here", remedy)
 }

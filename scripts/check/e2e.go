@@ -90,11 +90,7 @@ func endToEnd(ctx context.Context, ws workspace.Workspace, o e2eOptions) (err er
 	if withoutNodes(o.cluster) {
 		driver = ""
 		if o.Target != e2e.GateOn || o.Only != nil || o.All {
-			return run.Refuse(run.Refusal{
-				Found:    "TARGET, ONLY or LONG, for a cluster without nodes",
-				Expected: "none of them: they need nodes",
-				Run:      "make e2e, without CLUSTER_MODE",
-			})
+			return run.Refuse("TARGET, ONLY or LONG, for a cluster without nodes", "none of them: they need nodes", "make e2e, without CLUSTER_MODE")
 		}
 		extra.Tasks = patch.Trees(ws, "") // the tests compile against all of them
 	} else if extra, err = prepareSpecs(ws, o.Target, &o.cluster); err != nil {
@@ -208,9 +204,6 @@ func refuseSkips(results string, asked local.Options) error {
 	if len(skipped) == 0 {
 		return nil
 	}
-	return run.Refuse(run.Refusal{
-		Found:    "skipped tests: " + strings.Join(skipped, ", "),
-		Expected: "all of them run",
-		Run:      "as root: make e2e; or without nodes: make e2e CLUSTER_MODE=control-plane",
-	})
+	return run.Refuse("skipped tests: "+strings.Join(skipped, ", "),
+		"all of them run", "as root: make e2e; or without nodes: make e2e CLUSTER_MODE=control-plane")
 }

@@ -80,11 +80,8 @@ func specImages(ctx context.Context, ws workspace.Workspace, components string, 
 	var list []node.Image
 	for name, image := range images {
 		if len(references[name]) == 0 {
-			return nil, run.Refuse(run.Refusal{
-				Found:    "upstream's specs name no image of " + name,
-				Expected: "one in the output of e2e.test --list-images",
-				Run:      "git grep " + name + " scripts/check, and remove it there",
-			})
+			return nil, run.Refuse("upstream's specs name no image of "+name,
+				"one in the output of e2e.test --list-images", "git grep "+name+" scripts/check, and remove it there")
 		}
 		for _, r := range references[name] {
 			image.Reference = r

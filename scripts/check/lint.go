@@ -72,11 +72,7 @@ func gofmt(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 	}
 	if len(out) > 0 {
 		list := strings.Fields(string(out))
-		return run.Refuse(run.Refusal{
-			Found:    "not formatted: " + strings.Join(list, ", "),
-			Expected: "gofmt -s",
-			Run:      "gofmt -s -w " + strings.Join(list, " "),
-		})
+		return run.Refuse("not formatted: "+strings.Join(list, ", "), "gofmt -s", "gofmt -s -w "+strings.Join(list, " "))
 	}
 	return nil
 }

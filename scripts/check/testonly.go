@@ -37,7 +37,7 @@ func splitOnly(pattern *regexp.Regexp) (packages *regexp.Regexp, tests string, e
 		_, err = regexp.Compile(m[2])
 	}
 	if err != nil {
-		err = run.Refuse(run.Refusal{Found: "ONLY=" + pattern.String() + ": " + err.Error(), Expected: "a regular expression before the colon, and one after it", Run: "go doc regexp/syntax"})
+		err = run.Refuse("ONLY="+pattern.String()+": "+err.Error(), "a regular expression before the colon, and one after it", "go doc regexp/syntax")
 	}
 	return packages, m[2], err
 }
@@ -45,7 +45,7 @@ func splitOnly(pattern *regexp.Regexp) (packages *regexp.Regexp, tests string, e
 // testOnly tests the packages whose path matches.
 func testOnly(ctx context.Context, ws workspace.Workspace, only *regexp.Regexp, long bool) error {
 	if long {
-		return run.Refuse(run.Refusal{Found: "ONLY and LONG", Expected: "one of them", Run: "make test ONLY='" + only.String() + "'"})
+		return run.Refuse("ONLY and LONG", "one of them", "make test ONLY='"+only.String()+"'")
 	}
 	packages, tests, err := splitOnly(only)
 	if err != nil {
@@ -174,11 +174,9 @@ func selectTested(all []tested, pattern *regexp.Regexp) ([]tested, error) {
 			tops = append(tops, top)
 		}
 	}
-	return nil, run.Refuse(run.Refusal{
-		Found:    fmt.Sprintf("no package matches %q", pattern),
-		Expected: "a part of the path of one that the series touches, or of ours that needs no cluster, below " + strings.Join(tops, ", "),
-		Run:      "make test ONLY=plugins/volumebinding, or make e2e ONLY=… for specs",
-	})
+	return nil, run.Refuse(fmt.Sprintf("no package matches %q", pattern),
+		"a part of the path of one that the series touches, or of ours that needs no cluster, below "+strings.Join(tops, ", "),
+		"make test ONLY=plugins/volumebinding, or make e2e ONLY=… for specs")
 }
 
 // onlyTasks test packages, after building what these start.
@@ -267,9 +265,6 @@ func refuseNoTests(results, tests string) error {
 	if tests == "" || slices.ContainsFunc(lines, func(m []string) bool { return !strings.Contains(m[1], "[no tests to run]") }) {
 		return nil
 	}
-	return run.Refuse(run.Refusal{
-		Found:    fmt.Sprintf("no test of these packages matches %q", tests),
-		Expected: "names of tests, as for go test -run",
-		Run:      "the same without the colon and what follows it, which runs all",
-	})
+	return run.Refuse(fmt.Sprintf("no test of these packages matches %q", tests),
+		"names of tests, as for go test -run", "the same without the colon and what follows it, which runs all")
 }

@@ -42,11 +42,7 @@ const installTime = 3 * time.Minute
 // checkDriver refuses an unknown driver.
 func checkDriver(driver string) error {
 	if driver != "" && driver != ReferenceDriver {
-		return run.Refuse(run.Refusal{
-			Found:    "DRIVER=" + driver,
-			Expected: ReferenceDriver + ", or nothing",
-			Run:      "make up DRIVER=" + ReferenceDriver,
-		})
+		return run.Refuse("DRIVER="+driver, ReferenceDriver+", or nothing", "make up DRIVER="+ReferenceDriver)
 	}
 	return nil
 }
@@ -54,11 +50,8 @@ func checkDriver(driver string) error {
 // checkDriverMode refuses the driver where there are no nodes that its images could get to.
 func checkDriverMode(m local.Mode) error {
 	if m != local.ModeFull {
-		return run.Refuse(run.Refusal{
-			Found:    "DRIVER=" + ReferenceDriver + " in the mode " + string(m),
-			Expected: "nodes, which need root on Linux",
-			Run:      "make up DRIVER=" + ReferenceDriver + ", as root and without CLUSTER_MODE",
-		})
+		return run.Refuse("DRIVER="+ReferenceDriver+" in the mode "+string(m),
+			"nodes, which need root on Linux", "make up DRIVER="+ReferenceDriver+", as root and without CLUSTER_MODE")
 	}
 	return nil
 }

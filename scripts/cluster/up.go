@@ -147,11 +147,8 @@ const StockProvisionerImage = "capacityv2.internal/csi-provisioner:stock"
 // OnOwn does something on a cluster of its own that has the reference driver and the images of both provisioners, after
 // further things were built. The cluster is ended before it is left, whatever happens.
 func OnOwn(ctx context.Context, ws workspace.Workspace, verb string, further []run.Task, do func(local.Status) error) (err error) {
-	other := run.Refuse(run.Refusal{
-		Found:    "a local cluster runs from " + ws.Cluster(),
-		Expected: "no running cluster, because make " + verb + " starts its own and replaces its scheduler",
-		Run:      "make down, then make " + verb,
-	})
+	other := run.Refuse("a local cluster runs from "+ws.Cluster(),
+		"no running cluster, because make "+verb+" starts its own and replaces its scheduler", "make down, then make "+verb)
 	if before, err := local.StatusOf(ws); err != nil {
 		return err
 	} else if before.Alive {

@@ -50,11 +50,7 @@ func clean(ctx context.Context, ws workspace.Workspace, force bool) error {
 	if st, err := local.StatusOf(ws); err != nil {
 		return err
 	} else if st.Recorded {
-		return run.Refuse(run.Refusal{
-			Found:    ws.Cluster() + " says what a local cluster made on this machine",
-			Expected: "no cluster, nor anything left of one",
-			Run:      "make down",
-		})
+		return run.Refuse(ws.Cluster()+" says what a local cluster made on this machine", "no cluster, nor anything left of one", "make down")
 	}
 	projects, err := ws.Projects()
 	if err != nil {
@@ -62,7 +58,7 @@ func clean(ctx context.Context, ws workspace.Workspace, force bool) error {
 	}
 	for _, p := range projects {
 		if err := patch.EnsureRemovable(ctx, p); err != nil && !force {
-			return errors.Join(err, run.Refuse(run.Refusal{Found: "make clean would delete it", Run: "make clean FORCE=1, if it may go"}))
+			return errors.Join(err, run.Refuse("make clean would delete it", "", "make clean FORCE=1, if it may go"))
 		}
 	}
 	if err := errors.Join(os.RemoveAll(ws.Work), os.RemoveAll(ws.Dist())); err != nil {

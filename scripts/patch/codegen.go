@@ -46,11 +46,7 @@ func Generate(ws workspace.Workspace, project string) (runs []*codegen.Run, task
 		runs, tasks = append(runs, r), append(tasks, r.Tasks()...)
 	}
 	if len(runs) == 0 {
-		return nil, nil, run.Refuse(run.Refusal{
-			Found:    project + " has no generated code",
-			Expected: "a project whose project.yaml names generators",
-			Run:      "make codegen",
-		})
+		return nil, nil, run.Refuse(project+" has no generated code", "a project whose project.yaml names generators", "make codegen")
 	}
 	return runs, tasks, nil
 }

@@ -147,11 +147,7 @@ func EnsureRemovable(ctx context.Context, p workspace.Project) error {
 	for _, config := range configs {
 		repo := gitrepo.Open(filepath.Dir(filepath.Dir(config)), nil)
 		if rebased, err := series.Rebased(ctx, repo); repo.Applying() || rebased && err == nil {
-			return run.Refuse(run.Refusal{
-				Found:    "a rebase is under way in " + repo.Dir,
-				Expected: "none",
-				Run:      "make rebase again, or remove the folder",
-			})
+			return run.Refuse("a rebase is under way in "+repo.Dir, "none", "make rebase again, or remove the folder")
 		}
 	}
 	return nil
@@ -165,11 +161,8 @@ func requireCommitted(ctx context.Context, ws workspace.Workspace, p workspace.P
 			return err
 		}
 		if len(changed) > 0 {
-			return run.Refuse(run.Refusal{
-				Found:    "changes in " + dir + " that are not committed",
-				Expected: "none: they are about to be written for another base",
-				Run:      "git commit, or git stash or git checkout -- scripts/pins patches; or with FORECAST=1",
-			})
+			return run.Refuse("changes in "+dir+" that are not committed",
+				"none: they are about to be written for another base", "git commit, or git stash or git checkout -- scripts/pins patches; or with FORECAST=1")
 		}
 	}
 	return nil

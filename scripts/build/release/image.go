@@ -78,11 +78,7 @@ func (i imageSource) pack(ctx context.Context, v Version, bin, base, file string
 			return "", "", fmt.Errorf("base image of %s: %w", i.program, err)
 		}
 		if found := config.OS + "/" + config.Architecture; found != platform {
-			return "", "", run.Refuse(run.Refusal{
-				Found:    "the base image of " + i.program + " is for " + found,
-				Expected: "one for " + platform,
-				Run:      "docker pull --platform=" + platform,
-			})
+			return "", "", run.Refuse("the base image of "+i.program+" is for "+found, "one for "+platform, "docker pull --platform="+platform)
 		}
 	} else {
 		t.AddBytes("etc/passwd", []byte(passwd))

@@ -81,11 +81,8 @@ func readSource(ctx context.Context, ws workspace.Workspace, p workspace.Project
 	}
 	if len(src.stamp.Dirty) > 0 {
 		dirty := src.stamp.Dirty[0]
-		return src, run.Refuse(run.Refusal{
-			Found:    "dirty tree: files in " + dirty + " differ from its HEAD",
-			Expected: "the base with the series, nothing else",
-			Run:      "git -C " + dirty + " status; then make export or git -C " + dirty + " stash --include-untracked",
-		})
+		return src, run.Refuse("dirty tree: files in "+dirty+" differ from its HEAD",
+			"the base with the series, nothing else", "git -C "+dirty+" status; then make export or git -C "+dirty+" stash --include-untracked")
 	}
 	if product, ok := products[p.Name]; ok {
 		if err := product.check(ctx, p.Tree()); err != nil {

@@ -83,19 +83,11 @@ func checkKubeadm(ctx context.Context, kubeadm string, v Version, images map[str
 		case path.Base(repository) == kubeProxy:
 			upstream = append(upstream, repository+":"+v.Base)
 		default:
-			return nil, run.Refuse(run.Refusal{
-				Found:    "kubeadm asks for " + image,
-				Expected: "an image of the release with that name",
-				Run:      "edit scripts/build/release/kubernetes.go",
-			})
+			return nil, run.Refuse("kubeadm asks for "+image, "an image of the release with that name", "edit scripts/build/release/kubernetes.go")
 		}
 	}
 	if len(upstream) == 0 {
-		return nil, run.Refuse(run.Refusal{
-			Found:    "kubeadm config images list printed " + string(out),
-			Expected: "upstream's images, too",
-			Run:      "see its log",
-		})
+		return nil, run.Refuse("kubeadm config images list printed "+string(out), "upstream's images, too", "see its log")
 	}
 	return upstream, nil
 }
@@ -116,11 +108,8 @@ echo "client ${KUBE_CLIENT_TARGETS[*]}"; echo "node ${KUBE_NODE_TARGETS[*]}"; ec
 		}
 		want := slices.Sorted(slices.Values(f[1:]))
 		if got := slices.Sorted(slices.Values(ours[f[0]])); !slices.Equal(got, want) {
-			return run.Refuse(run.Refusal{
-				Found:    fmt.Sprintf("scripts/build/release/kubernetes.go lists the %s programs %v", f[0], got),
-				Expected: fmt.Sprintf("those of the tree's hack/lib/golang.sh: %v", want),
-				Run:      "edit the list in kubernetes.go",
-			})
+			return run.Refuse(fmt.Sprintf("scripts/build/release/kubernetes.go lists the %s programs %v", f[0], got),
+				fmt.Sprintf("those of the tree's hack/lib/golang.sh: %v", want), "edit the list in kubernetes.go")
 		}
 		delete(ours, f[0])
 	}

@@ -88,11 +88,7 @@ func ensureOurs(dir string, v Version) error {
 		return nil
 	}
 	if _, sumsErr := os.Stat(filepath.Join(dir, sumsName)); err != nil || sumsErr != nil {
-		return run.Refuse(run.Refusal{
-			Found:    dir + " holds something else than the release " + v.String(),
-			Expected: "no such folder, or an earlier " + v.String(),
-			Run:      "mv " + dir + " elsewhere",
-		})
+		return run.Refuse(dir+" holds something else than the release "+v.String(), "no such folder, or an earlier "+v.String(), "mv "+dir+" elsewhere")
 	}
 	return nil
 }
@@ -102,11 +98,7 @@ func ensureSignatureStays(dir string, key *minisign.PrivateKey) error {
 	if _, err := os.Stat(filepath.Join(dir, signatureName)); key != nil || err != nil {
 		return nil
 	}
-	return run.Refuse(run.Refusal{
-		Found:    dir + " is signed, and SIGN_KEY names no key",
-		Expected: "a key, or no signed release there",
-		Run:      "make release SIGN_KEY=FILE, or mv " + dir + " elsewhere",
-	})
+	return run.Refuse(dir+" is signed, and SIGN_KEY names no key", "a key, or no signed release there", "make release SIGN_KEY=FILE, or mv "+dir+" elsewhere")
 }
 
 // build builds the programs where `make up` does, too.

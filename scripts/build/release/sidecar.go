@@ -43,11 +43,7 @@ func checkSidecar(tree, program string) error {
 			return fmt.Errorf("upstream's build scripts: %w", err)
 		}
 		if !slices.Contains(strings.Split(string(b), "\n"), c.line) {
-			return run.Refuse(run.Refusal{
-				Found:    path + " builds something else",
-				Expected: "the line " + c.line,
-				Run:      "edit scripts/build/release/sidecar.go",
-			})
+			return run.Refuse(path+" builds something else", "the line "+c.line, "edit scripts/build/release/sidecar.go")
 		}
 	}
 	return nil

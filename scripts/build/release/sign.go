@@ -32,18 +32,11 @@ func ReadSecretKey(path string) (*minisign.PrivateKey, error) {
 	} else if password, ok := os.LookupEnv(PasswordVariable); ok {
 		key, err = minisign.DecryptKey(password, b)
 	} else {
-		return nil, run.Refuse(run.Refusal{
-			Found:    path + " has a password",
-			Expected: "it in the environment variable " + PasswordVariable,
-			Run:      "read -rs " + PasswordVariable + "; export " + PasswordVariable,
-		})
+		return nil, run.Refuse(path+" has a password",
+			"it in the environment variable "+PasswordVariable, "read -rs "+PasswordVariable+"; export "+PasswordVariable)
 	}
 	if err != nil {
-		return nil, run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("%s: %v", path, err),
-			Expected: "a secret key of minisign's, and its password",
-			Run:      "minisign -G",
-		})
+		return nil, run.Refuse(fmt.Sprintf("%s: %v", path, err), "a secret key of minisign's, and its password", "minisign -G")
 	}
 	return &key, nil
 }

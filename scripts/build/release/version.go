@@ -53,19 +53,11 @@ func projectVersion(ws workspace.Workspace, p workspace.Project) (Version, error
 	file := ws.Revision()
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return Version{}, run.Refuse(run.Refusal{
-			Found:    "no revision: " + err.Error(),
-			Expected: "a file with one whole number from 1",
-			Run:      "echo 1 > " + file,
-		})
+		return Version{}, run.Refuse("no revision: "+err.Error(), "a file with one whole number from 1", "echo 1 > "+file)
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
 	if err != nil || n < 1 {
-		return Version{}, run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("%s holds %q", file, strings.TrimSpace(string(b))),
-			Expected: "one whole number from 1",
-			Run:      "echo 1 > " + file,
-		})
+		return Version{}, run.Refuse(fmt.Sprintf("%s holds %q", file, strings.TrimSpace(string(b))), "one whole number from 1", "echo 1 > "+file)
 	}
 	return Version{Base: pinned, Revision: n}, nil
 }

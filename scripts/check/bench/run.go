@@ -49,11 +49,7 @@ func Select(only *regexp.Regexp) ([]Run, error) {
 	}
 	all = slices.DeleteFunc(all, func(r Run) bool { return !only.MatchString(r.Name) })
 	if len(all) == 0 {
-		return nil, run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("no run matches %q", only),
-			Expected: "one of: " + strings.Join(names, "; "),
-			Run:      "make bench ONLY='worst cases'",
-		})
+		return nil, run.Refuse(fmt.Sprintf("no run matches %q", only), "one of: "+strings.Join(names, "; "), "make bench ONLY='worst cases'")
 	}
 	return all, nil
 }

@@ -109,19 +109,11 @@ func (r *Run) choose(ctx context.Context, s *run.Step) (err error) {
 	}
 	r.all = Names(known)
 	if stale := r.selection.Stale(r.all); len(stale) > 0 {
-		return run.Refuse(run.Refusal{
-			Found:    "in test-e2e/suite:\n    " + strings.Join(stale, "\n    "),
-			Expected: "entries for specs that there are",
-			Run:      "remove the entry, or correct it",
-		})
+		return run.Refuse("in test-e2e/suite:\n    "+strings.Join(stale, "\n    "), "entries for specs that there are", "remove the entry, or correct it")
 	}
 	chosen := len(r.chosen(true)) + len(r.chosen(false))
 	if chosen == 0 {
-		return run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("no selected spec matches %q", r.Only),
-			Expected: "the name of a spec, or a part of it",
-			Run:      "CONTRIBUTING.md says how to list them",
-		})
+		return run.Refuse(fmt.Sprintf("no selected spec matches %q", r.Only), "the name of a spec, or a part of it", "CONTRIBUTING.md says how to list them")
 	}
 	s.Sayf("%d specs, %d of them run", len(r.all), chosen)
 	return nil
@@ -226,9 +218,7 @@ func (r *Run) Check() error {
 	if len(r.wrong) == 0 {
 		return nil
 	}
-	return run.Refuse(run.Refusal{
-		Found:    fmt.Sprintf("%d tests did not behave as expected, target %s:\n    %s", len(r.wrong), r.Target, strings.Join(r.wrong, "\n    ")),
-		Expected: "specs that pass, or are in test-e2e/suite/skipped.yaml, or fail as test-e2e/fails-without.yaml says",
-		Run:      "make e2e TARGET=" + r.Target + " ONLY='<part of the name>'; CONTRIBUTING.md",
-	})
+	return run.Refuse(fmt.Sprintf("%d tests did not behave as expected, target %s:\n    %s", len(r.wrong), r.Target, strings.Join(r.wrong, "\n    ")),
+		"specs that pass, or are in test-e2e/suite/skipped.yaml, or fail as test-e2e/fails-without.yaml says",
+		"make e2e TARGET="+r.Target+" ONLY='<part of the name>'; CONTRIBUTING.md")
 }

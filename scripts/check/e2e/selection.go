@@ -53,18 +53,12 @@ func ReadSelection(dir string) (Selection, error) {
 	}
 	for _, g := range s.Groups {
 		if g.Name == "" || g.Specs == nil || g.AtLeast <= 0 || g.Quick == nil {
-			return s, run.Refuse(run.Refusal{
-				Found:    fmt.Sprintf("selected.yaml: group %q", g.Name),
-				Expected: "a name, specs, at least how many, and quick",
-			})
+			return s, run.Refuse(fmt.Sprintf("selected.yaml: group %q", g.Name), "a name, specs, at least how many, and quick", "")
 		}
 	}
 	for _, e := range s.Skipped {
 		if e.Specs == nil || strings.TrimSpace(e.Reason) == "" {
-			return s, run.Refuse(run.Refusal{
-				Found:    fmt.Sprintf("%s: an entry has specs %v and why %q", skipped, e.Specs, e.Reason),
-				Expected: "both",
-			})
+			return s, run.Refuse(fmt.Sprintf("%s: an entry has specs %v and why %q", skipped, e.Specs, e.Reason), "both", "")
 		}
 	}
 	return s, nil

@@ -27,11 +27,7 @@ func Target(name string) (string, error) {
 		name = GateOn
 	}
 	if !slices.Contains(Targets, name) {
-		return "", run.Refuse(run.Refusal{
-			Found:    "TARGET=" + name,
-			Expected: strings.Join(Targets, ", ") + ", or nothing",
-			Run:      "make e2e TARGET=" + GateOff,
-		})
+		return "", run.Refuse("TARGET="+name, strings.Join(Targets, ", ")+", or nothing", "make e2e TARGET="+GateOff)
 	}
 	return name, nil
 }

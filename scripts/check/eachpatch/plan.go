@@ -134,11 +134,9 @@ func (plan *Plan) prove(ctx context.Context, pr *prover, c Case, project string,
 // judge refuses patches that are not needed.
 func (plan *Plan) judge(_ context.Context, s *run.Step) error {
 	if len(plan.bad) > 0 {
-		return run.Refuse(run.Refusal{
-			Found:    "not proven:\n    " + strings.Join(plan.bad, "\n    "),
-			Expected: "Proven-By names a test that the patch or an earlier one brings, and that fails without the patch; a fix brings it itself, and needs no other patch",
-			Run:      "git rebase -i in the tree to amend the commit, then make export",
-		})
+		return run.Refuse("not proven:\n    "+strings.Join(plan.bad, "\n    "), "Proven-By names a test that the patch or an earlier one brings, "+
+			"and that fails without the patch; a fix brings it itself, and needs no other patch",
+			"git rebase -i in the tree to amend the commit, then make export")
 	}
 	s.AtEnd("verify: patches that are needed: %d", plan.proven)
 	if plan.known > 0 {

@@ -47,11 +47,8 @@ func (c Case) reason(ctx context.Context, tree gitrepo.Repo) (string, error) {
 	name, _, _ := strings.Cut(c.Test, "/")
 	_, err := tree.Lines(ctx, "grep", "--files-with-matches", "--fixed-strings", "-e", "func "+name+"(", "HEAD", "--", c.Package)
 	if run.ExitCode(err) == 1 {
-		return "", run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("%s: Proven-By names %s:%s, which is not there", c.Patch.Name, c.Package, c.Test),
-			Expected: "a test of the tree",
-			Run:      "git rebase -i in the tree to amend the commit, then make export",
-		})
+		return "", run.Refuse(fmt.Sprintf("%s: Proven-By names %s:%s, which is not there", c.Patch.Name, c.Package, c.Test),
+			"a test of the tree", "git rebase -i in the tree to amend the commit, then make export")
 	}
 	return "class " + c.Patch.Class() + ": " + c.Package + ":" + c.Test + " is there", err
 }
@@ -84,11 +81,8 @@ func (p *prover) prepare(ctx context.Context, s *run.Step) (err error) {
 		return err
 	}
 	if len(p.prefixes) != p.patches {
-		return run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("%d patches, and %d commits in the tree", p.patches, len(p.prefixes)),
-			Expected: "a commit for each patch",
-			Run:      "make apply, or make export",
-		})
+		return run.Refuse(fmt.Sprintf("%d patches, and %d commits in the tree", p.patches, len(p.prefixes)),
+			"a commit for each patch", "make apply, or make export")
 	}
 	return base.AddWorktree(ctx, gitrepo.Open(p.tree.Dir, s.Log), p.dir, base.Ref)
 }
@@ -126,11 +120,8 @@ func (p *prover) proveAt(ctx context.Context, c Case, prefix series.Prefix, s *r
 func takeAway(ctx context.Context, work gitrepo.Repo, prefix series.Prefix) error {
 	paths := slices.DeleteFunc(slices.Clone(prefix.Paths), isTest)
 	if len(paths) == 0 {
-		return run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("%q changes tests only", prefix.Subject),
-			Expected: "Class: test",
-			Run:      "git rebase -i in the tree to amend the commit, then make export",
-		})
+		return run.Refuse(fmt.Sprintf("%q changes tests only", prefix.Subject),
+			"Class: test", "git rebase -i in the tree to amend the commit, then make export")
 	}
 	return work.Git(ctx, append([]string{"restore", "--source=" + prefix.Commit + "^", "--staged", "--worktree", "--"}, paths...)...)
 }

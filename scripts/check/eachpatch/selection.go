@@ -36,11 +36,7 @@ func Matching(ws workspace.Workspace, pattern *regexp.Regexp) (Selection, error)
 			return func(_, file string) bool { return pattern.MatchString(file) }, nil
 		}
 	}
-	return nil, run.Refuse(run.Refusal{
-		Found:    fmt.Sprintf("no patch matches %q", pattern),
-		Expected: "a regular expression for names of patches",
-		Run:      "make verify ONLY=0013",
-	})
+	return nil, run.Refuse(fmt.Sprintf("no patch matches %q", pattern), "a regular expression for names of patches", "make verify ONLY=0013")
 }
 
 // Changed selects patches that differ from the commit before the last one, or are not in it. A change that was exported and is

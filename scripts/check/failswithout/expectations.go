@@ -85,24 +85,16 @@ func ReadList(dir string) (Expectations, error) {
 		for _, g := range s.Groups {
 			for _, target := range Targets {
 				if v := g.On(target); v != Fails && v != Passes && v != NotRun {
-					return e, run.Refuse(run.Refusal{
-						Found:    fmt.Sprintf("%s: %s: %s is %q for %v", path, s.Folder, target, v, g.Tests),
-						Expected: "fails, passes or not run",
-					})
+					return e, run.Refuse(fmt.Sprintf("%s: %s: %s is %q for %v", path, s.Folder, target, v, g.Tests), "fails, passes or not run", "")
 				}
 			}
 			if needs := g.GateOff != Fails || g.Stock != Fails; needs != (g.Reason != "") {
-				return e, run.Refuse(run.Refusal{
-					Found:    fmt.Sprintf("%s: %s: why is %q for %v", path, s.Folder, g.Reason, g.Tests),
-					Expected: "a reason where a test need not fail, and only there",
-				})
+				return e, run.Refuse(fmt.Sprintf("%s: %s: why is %q for %v", path, s.Folder, g.Reason, g.Tests),
+					"a reason where a test need not fail, and only there", "")
 			}
 			for _, t := range g.Tests {
 				if seen[t] {
-					return e, run.Refuse(run.Refusal{
-						Found:    fmt.Sprintf("%s: %s: %s is there twice", path, s.Folder, t),
-						Expected: "each test once",
-					})
+					return e, run.Refuse(fmt.Sprintf("%s: %s: %s is there twice", path, s.Folder, t), "each test once", "")
 				}
 				seen[t] = true
 			}

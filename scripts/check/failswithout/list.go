@@ -67,11 +67,8 @@ func LintList(dir string) error {
 		return err
 	}
 	if len(drift) > 0 {
-		return run.Refuse(run.Refusal{
-			Found:    filepath.Join(dir, listFile) + ":\n    " + strings.Join(drift, "\n    "),
-			Expected: "each test of the folder once",
-			Run:      "add the test with what it does without the change, or remove it; make test LONG=1 checks that",
-		})
+		return run.Refuse(filepath.Join(dir, listFile)+":\n    "+strings.Join(drift, "\n    "),
+			"each test of the folder once", "add the test with what it does without the change, or remove it; make test LONG=1 checks that")
 	}
 	return nil
 }

@@ -93,11 +93,8 @@ func (results Results) Check() error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return run.Refuse(run.Refusal{
-		Found:    "upstream's suites:\n    " + strings.Join(wrong, "\n    "),
-		Expected: "tests that pass, as on the base",
-		Run:      "look beside the log of the step, in the files that end in -off.log and -on.log",
-	})
+	return run.Refuse("upstream's suites:\n    "+strings.Join(wrong, "\n    "),
+		"tests that pass, as on the base", "look beside the log of the step, in the files that end in -off.log and -on.log")
 }
 
 // regressions are the names of the tests that fail with the gate on and not with

@@ -47,21 +47,14 @@ type Options struct {
 func chooseMode(o Options, obstacle string) (m Mode, notice string, err error) {
 	switch wish := Mode(o.Mode); {
 	case wish != "" && wish != ModeFull && wish != ModeControlPlane:
-		return "", "", run.Refuse(run.Refusal{
-			Found:    "CLUSTER_MODE=" + o.Mode,
-			Expected: "full, control-plane, or nothing",
-			Run:      "make up CLUSTER_MODE=",
-		})
+		return "", "", run.Refuse("CLUSTER_MODE="+o.Mode, "full, control-plane, or nothing", "make up CLUSTER_MODE=")
 	case wish == ModeControlPlane:
 		return ModeControlPlane, "", nil
 	case obstacle == "":
 		return ModeFull, "", nil
 	case wish == ModeFull:
-		return "", "", run.Refuse(run.Refusal{
-			Found:    "no node can run here: " + obstacle,
-			Expected: "root on Linux, with the right to make namespaces and control groups",
-			Run:      "make up CLUSTER_MODE=control-plane",
-		})
+		return "", "", run.Refuse("no node can run here: "+obstacle,
+			"root on Linux, with the right to make namespaces and control groups", "make up CLUSTER_MODE=control-plane")
 	}
 	return ModeControlPlane, "no node can run here (" + obstacle + "), so only the control plane is started", nil
 }
@@ -76,21 +69,13 @@ func chooseNodes(o Options, m Mode, running int) (int, error) {
 	if o.Nodes != "" {
 		n, err := strconv.Atoi(o.Nodes)
 		if err != nil || n < 1 || n > maxNodes {
-			return 0, run.Refuse(run.Refusal{
-				Found:    "NODES=" + o.Nodes,
-				Expected: fmt.Sprintf("a number from 1 to %d, or nothing", maxNodes),
-				Run:      "make up NODES=3",
-			})
+			return 0, run.Refuse("NODES="+o.Nodes, fmt.Sprintf("a number from 1 to %d, or nothing", maxNodes), "make up NODES=3")
 		}
 		wish = n
 	}
 	switch {
 	case wish > 0 && Mode(o.Mode) == ModeControlPlane:
-		return 0, run.Refuse(run.Refusal{
-			Found:    "NODES=" + o.Nodes + " with CLUSTER_MODE=" + o.Mode,
-			Expected: "one of the two: this mode has no node",
-			Run:      "make up NODES=",
-		})
+		return 0, run.Refuse("NODES="+o.Nodes+" with CLUSTER_MODE="+o.Mode, "one of the two: this mode has no node", "make up NODES=")
 	case m == ModeControlPlane:
 		return 0, nil
 	case wish > 0:

@@ -87,11 +87,8 @@ func requirePlainPath(root string) error {
 	if plainPath.MatchString(root) {
 		return nil
 	}
-	return run.Refuse(run.Refusal{
-		Found:    "the checkout is in " + root,
-		Expected: "a path without spaces and other special characters, which upstream's scripts do not quote",
-		Run:      "move the checkout",
-	})
+	return run.Refuse("the checkout is in "+root,
+		"a path without spaces and other special characters, which upstream's scripts do not quote", "move the checkout")
 }
 
 // needs are the programs of the system that the mode asks for: those that Go cannot

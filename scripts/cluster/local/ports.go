@@ -38,11 +38,7 @@ func choosePorts(m Mode, getenv func(string) string) ([]port, error) {
 		if v := getenv(p.Variable); v != "" {
 			n, err := strconv.Atoi(v)
 			if err != nil || n < 1 || n > 65535 {
-				return nil, run.Refuse(run.Refusal{
-					Found:    p.Variable + "=" + v,
-					Expected: "a port from 1 to 65535",
-					Run:      fmt.Sprintf("%s=%d make up", p.Variable, p.Number),
-				})
+				return nil, run.Refuse(p.Variable+"="+v, "a port from 1 to 65535", fmt.Sprintf("%s=%d make up", p.Variable, p.Number))
 			}
 			p.Number = n
 		}
@@ -61,11 +57,8 @@ func requirePorts(ports []port) error {
 			}
 			continue
 		}
-		return run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("port %d is in use", p.Number),
-			Expected: "it free for " + p.Variable,
-			Run:      fmt.Sprintf("ss -ltnp sport = :%d, which names the program; or %s=<a free port> make up", p.Number, p.Variable),
-		})
+		return run.Refuse(fmt.Sprintf("port %d is in use", p.Number),
+			"it free for "+p.Variable, fmt.Sprintf("ss -ltnp sport = :%d, which names the program; or %s=<a free port> make up", p.Number, p.Variable))
 	}
 	return nil
 }

@@ -79,18 +79,12 @@ func (p *Plan) lookAtRunning(ctx context.Context, st *state, fp string, s *run.S
 		return false, st.takeDown(ctx)
 	}
 	if st.Fingerprint != fp || st.Mode != p.Mode || st.Nodes != p.nodes {
-		return false, run.Refuse(run.Refusal{
-			Found:    "the running cluster (" + st.Mode.Describe(st.Nodes) + ") has other programs, images, settings, nodes or another mode",
-			Expected: "the same ones, or no cluster",
-			Run:      "make down, then the same command again",
-		})
+		return false, run.Refuse("the running cluster ("+st.Mode.Describe(st.Nodes)+") has other programs, images, settings, nodes or another mode",
+			"the same ones, or no cluster", "make down, then the same command again")
 	}
 	if err := st.serves(ctx); err != nil {
-		return false, run.Refuse(run.Refusal{
-			Found:    "a cluster runs, but does not serve: " + err.Error(),
-			Expected: "a cluster that serves, or none",
-			Run:      "make down, then make up; logs: " + placesOf(p.ws).logs(),
-		})
+		return false, run.Refuse("a cluster runs, but does not serve: "+err.Error(),
+			"a cluster that serves, or none", "make down, then make up; logs: "+placesOf(p.ws).logs())
 	}
 	s.Sayf("it runs already, and nothing has changed")
 	return true, nil
@@ -163,7 +157,7 @@ func (p *Plan) fingerprint() (string, error) {
 	}
 	for _, program := range programs {
 		if err := files.Copy(h, program); err != nil {
-			return "", run.Refuse(run.Refusal{Found: err.Error(), Expected: "the built programs", Run: "make up, which builds them"})
+			return "", run.Refuse(err.Error(), "the built programs", "make up, which builds them")
 		}
 	}
 	for _, i := range p.images {

@@ -39,11 +39,8 @@ func RequireBridge(nodes int) error {
 	cmd := exec.Command("ip", "link", "add", "probe", "type", "bridge")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("no bridge for %d nodes: %v: %s", nodes, err, bytes.TrimSpace(out)),
-			Expected: "a kernel that has bridges",
-			Run:      "modprobe bridge, or make up NODES=1",
-		})
+		return run.Refuse(fmt.Sprintf("no bridge for %d nodes: %v: %s", nodes, err, bytes.TrimSpace(out)),
+			"a kernel that has bridges", "modprobe bridge, or make up NODES=1")
 	}
 	return nil
 }

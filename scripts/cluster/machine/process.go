@@ -111,7 +111,7 @@ func Lock(path, at string) (*os.File, error) {
 	}
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = run.Refuse(run.Refusal{Found: at, Expected: "one at a time", Run: "wait for it, or end it"})
+		err = run.Refuse(at, "one at a time", "wait for it, or end it")
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())

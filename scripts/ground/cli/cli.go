@@ -166,11 +166,7 @@ func refuseForeign(c *cobra.Command, names []string) error {
 			expected = append(expected, name+" with "+verbs)
 		}
 	}
-	return run.Refuse(run.Refusal{
-		Found:    "make " + c.Name() + " does not read " + strings.Join(foreign, ", "),
-		Expected: strings.Join(expected, "; "),
-		Run:      "make help",
-	})
+	return run.Refuse("make "+c.Name()+" does not read "+strings.Join(foreign, ", "), strings.Join(expected, "; "), "make help")
 }
 
 // fromMake gives flags that have no value that of the variable on make's command line. An exported FORCE=1 must not change

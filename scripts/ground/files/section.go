@@ -19,11 +19,8 @@ func ReplaceSection(text, by, content string) (string, error) {
 	before, rest, ok := strings.Cut(text, begin)
 	_, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		return "", run.Refuse(run.Refusal{
-			Found:    "no place for what " + by + " writes",
-			Expected: "the lines " + strings.TrimSpace(begin) + " and " + strings.TrimSpace(end),
-			Run:      "git checkout of the document",
-		})
+		return "", run.Refuse("no place for what "+by+" writes",
+			"the lines "+strings.TrimSpace(begin)+" and "+strings.TrimSpace(end), "git checkout of the document")
 	}
 	return before + begin + content + end + after, nil
 }

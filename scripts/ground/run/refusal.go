@@ -7,38 +7,32 @@ import (
 	"regexp"
 )
 
-// Refusal is an error about the caller's input or machine: what was found, what
-// was expected, and what to run next. It is printed as it is, without a log.
-type Refusal struct {
-	Found    string
-	Expected string
-	// Run is the command, or the change, that helps. Empty where nothing does.
-	Run string
-}
+// refusal is the text of an error of [Refuse].
+type refusal string
 
-// Refuse returns r as an error.
-func Refuse(r Refusal) error { return &r }
+func (r refusal) Error() string { return string(r) }
 
-func (e *Refusal) Error() string {
-	text := e.Found
-	if e.Expected != "" {
-		text += "\n  expected: " + e.Expected
+// Refuse returns an error about the caller's input or machine: what was found, what was expected, and what to do, which is
+// a command or a change that helps. It is printed as it is, without a log. What is empty is left out.
+func Refuse(found, expected, do string) error {
+	if expected != "" {
+		found += "\n  expected: " + expected
 	}
 	switch {
-	case e.Run == "":
-	case command.MatchString(e.Run):
-		text += "\n  run: " + e.Run
+	case do == "":
+	case command.MatchString(do):
+		found += "\n  run: " + do
 	default:
-		text += "\n  try: " + e.Run
+		found += "\n  try: " + do
 	}
-	return text
+	return refusal(found)
 }
 
 // command matches what begins with a command, and not with advice.
 var command = regexp.MustCompile(`^(make|git|go|sudo|apt-get|modprobe|[A-Z_]+=\S* make) `)
 
-// IsRefusal reports whether a [Refusal] is in err's chain.
+// IsRefusal reports whether an error of [Refuse] is in err's chain.
 func IsRefusal(err error) bool {
-	var r *Refusal
+	var r refusal
 	return errors.As(err, &r)
 }

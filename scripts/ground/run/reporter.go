@@ -95,7 +95,7 @@ func (s *Step) WithLog(name, of string, do func(log io.Writer) error) error {
 var unsafeInName = regexp.MustCompile(`[^a-z0-9.+]+`)
 
 // run runs t as step n of total. Its error is returned with the path of the step's
-// log, unless it is a refusal (see [Refusal]), which needs no log.
+// log, unless it is a refusal (see [Refuse]), which needs no log.
 func (r *Reporter) run(ctx context.Context, t Task, n, total int) error {
 	file := fmt.Sprintf("%02d-%s.log", n, strings.Trim(unsafeInName.ReplaceAllString(strings.ToLower(t.Name), "-"), "-"))
 	if err := os.MkdirAll(r.logDir, 0o755); err != nil {

@@ -48,7 +48,7 @@ func TestRefusalSaysWhatHelps(t *testing.T) {
 		"wait for it, or end it":  "found\n  expected: that\n  try: wait for it, or end it",
 		"":                        "found\n  expected: that",
 	} {
-		if got := Refuse(Refusal{Found: "found", Expected: "that", Run: run}).Error(); got != want {
+		if got := Refuse("found", "that", run).Error(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -57,7 +57,7 @@ func TestRefusalSaysWhatHelps(t *testing.T) {
 func TestRefusalNeedsNoLog(t *testing.T) {
 	r := NewReporter(&strings.Builder{}, "verb", t.TempDir())
 	err := r.Run(context.Background(), Task{Name: "step", Do: func(context.Context, *Step) error {
-		return Refuse(Refusal{Found: "found this", Expected: "that", Run: "make it"})
+		return Refuse("found this", "that", "make it")
 	}})
 	if want := "found this\n  expected: that\n  run: make it"; err == nil || err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)

@@ -33,11 +33,8 @@ func RequirePrograms(ctx context.Context, names ...string) error {
 	if len(packages) == 0 {
 		return nil
 	}
-	return run.Refuse(run.Refusal{
-		Found:    "missing Debian packages: " + strings.Join(packages, ", "),
-		Expected: strings.Join(names, ", ") + " in PATH",
-		Run:      "apt-get install " + strings.Join(packages, " "),
-	})
+	return run.Refuse("missing Debian packages: "+strings.Join(packages, ", "),
+		strings.Join(names, ", ")+" in PATH", "apt-get install "+strings.Join(packages, " "))
 }
 
 // EnsurePrograms is [RequirePrograms] that helps itself where it may: as root
@@ -58,11 +55,7 @@ func EnsurePrograms(ctx context.Context, s *run.Step, names ...string) error {
 func InstallPackages(ctx context.Context, s *run.Step, packages ...string) error {
 	line := "apt-get install --yes --no-install-recommends " + strings.Join(packages, " ")
 	if _, err := exec.LookPath("apt-get"); err != nil || os.Geteuid() != 0 {
-		return run.Refuse(run.Refusal{
-			Found:    "missing Debian packages: " + strings.Join(packages, ", "),
-			Expected: "all of them installed",
-			Run:      "sudo " + line,
-		})
+		return run.Refuse("missing Debian packages: "+strings.Join(packages, ", "), "all of them installed", "sudo "+line)
 	}
 	s.Sayf("installing Debian packages: %s", strings.Join(packages, " "))
 	apt := run.Cmd{Log: s.Log, Name: "apt-get", Env: []string{"DEBIAN_FRONTEND=noninteractive"}}
@@ -102,18 +95,10 @@ func missingPackages(ctx context.Context, names []string) []string {
 func RequireGo(ctx context.Context) error {
 	v, err := GoValue(ctx, "GOVERSION")
 	if err != nil {
-		return run.Refuse(run.Refusal{
-			Found:    "no working go command: " + err.Error(),
-			Expected: GoVersion + " or newer in PATH",
-			Run:      "see https://go.dev/doc/install",
-		})
+		return run.Refuse("no working go command: "+err.Error(), GoVersion+" or newer in PATH", "see https://go.dev/doc/install")
 	}
 	if oldest := version.Lang(GoVersion); version.Compare(v, oldest) < 0 {
-		return run.Refuse(run.Refusal{
-			Found:    "Go is " + v,
-			Expected: oldest + " or newer",
-			Run:      "see https://go.dev/doc/install, or set GOTOOLCHAIN=" + GoVersion,
-		})
+		return run.Refuse("Go is "+v, oldest+" or newer", "see https://go.dev/doc/install, or set GOTOOLCHAIN="+GoVersion)
 	}
 	return nil
 }
@@ -129,11 +114,8 @@ func RequireDisk(dir string, gib uint64) error {
 		return fmt.Errorf("free space of %s: %w", dir, err)
 	}
 	if free := st.Bavail * uint64(st.Bsize) >> 30; free < gib {
-		return run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("%d GiB free at %s", free, dir),
-			Expected: fmt.Sprintf("%d GiB or more", gib),
-			Run:      "make clean, go clean -cache, or move the checkout or GOCACHE to another disk",
-		})
+		return run.Refuse(fmt.Sprintf("%d GiB free at %s", free, dir),
+			fmt.Sprintf("%d GiB or more", gib), "make clean, go clean -cache, or move the checkout or GOCACHE to another disk")
 	}
 	return nil
 }

@@ -105,11 +105,7 @@ func CheckVersion(path string) error {
 		return err
 	}
 	if v := strings.TrimSpace(string(content)); "go"+v != GoVersion {
-		return run.Refuse(run.Refusal{
-			Found:    "the base is built with Go " + v,
-			Expected: GoVersion + ", as toolchain.GoVersion says",
-			Run:      "set GoVersion; a test names the other places",
-		})
+		return run.Refuse("the base is built with Go "+v, GoVersion+", as toolchain.GoVersion says", "set GoVersion; a test names the other places")
 	}
 	return nil
 }

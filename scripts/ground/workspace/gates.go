@@ -43,11 +43,7 @@ func (w Workspace) Gates() (g Gates, err error) {
 		err = fmt.Errorf("%s enables no gate", path)
 	}
 	if err != nil {
-		err = run.Refuse(run.Refusal{
-			Found:    err.Error(),
-			Expected: "a list of gates as its header describes",
-			Run:      "git checkout -- " + path,
-		})
+		err = run.Refuse(err.Error(), "a list of gates as its header describes", "git checkout -- "+path)
 	}
 	return g, err
 }
@@ -114,7 +110,7 @@ func (l Gates) Check(ctx context.Context, tree gitrepo.Repo, base string) error 
 	}
 	var errs []error
 	bad := func(found, expected string) {
-		errs = append(errs, run.Refuse(run.Refusal{Found: found, Expected: expected, Run: "edit " + GatesFile}))
+		errs = append(errs, run.Refuse(found, expected, "edit "+GatesFile))
 	}
 	for _, g := range l.Gates {
 		got, ok := after[g.Name]

@@ -114,18 +114,10 @@ func (w Workspace) Project(name string) (Project, error) {
 		for i, k := range known {
 			known[i] = filepath.Base(filepath.Dir(k))
 		}
-		return p, run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("unknown project %q", name),
-			Expected: "one of " + strings.Join(known, ", "),
-			Run:      "the same command with PROJECT=" + Kubernetes,
-		})
+		return p, run.Refuse(fmt.Sprintf("unknown project %q", name), "one of "+strings.Join(known, ", "), "the same command with PROJECT="+Kubernetes)
 	}
 	if err != nil || p.Title == "" || p.Module == "" {
-		return p, run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("%s: %v", path, err),
-			Expected: "title and module of the project",
-			Run:      "git checkout -- " + path,
-		})
+		return p, run.Refuse(fmt.Sprintf("%s: %v", path, err), "title and module of the project", "git checkout -- "+path)
 	}
 	return p, nil
 }

@@ -65,11 +65,8 @@ func Find(dir string) (Workspace, error) {
 			return Workspace{Root: d, Work: filepath.Join(d, "_work")}, nil
 		}
 		if d == filepath.Dir(d) {
-			return Workspace{}, run.Refuse(run.Refusal{
-				Found:    "no checkout of this repository at or above " + abs,
-				Expected: "a folder with " + GatesFile + " and " + GoWork,
-				Run:      "the same command from inside the checkout",
-			})
+			return Workspace{}, run.Refuse("no checkout of this repository at or above "+abs,
+				"a folder with "+GatesFile+" and "+GoWork, "the same command from inside the checkout")
 		}
 	}
 }

@@ -110,21 +110,13 @@ func Ensure(ctx context.Context, dir string, o Options, s *run.Step) error {
 func ensureIsBase(ctx context.Context, repo gitrepo.Repo, o Options) error {
 	const help = "make clean (commits that are not exported are lost), then the same command again"
 	if !repo.Exists() {
-		return run.Refuse(run.Refusal{
-			Found:    repo.Dir + " is not a git repository",
-			Expected: "the tree that `make apply` makes",
-			Run:      help,
-		})
+		return run.Refuse(repo.Dir+" is not a git repository", "the tree that `make apply` makes", help)
 	}
 	if got, err := OriginOf(ctx, repo); err != nil || got != o.origin() {
-		return run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("unknown base: %s holds %s", repo.Dir, got),
-			Expected: o.origin().String(),
-			Run:      help,
-		})
+		return run.Refuse(fmt.Sprintf("unknown base: %s holds %s", repo.Dir, got), o.origin().String(), help)
 	}
 	if _, err := repo.Rev(ctx, Ref+"^{commit}"); err != nil {
-		return run.Refuse(run.Refusal{Found: repo.Dir + " has no " + Ref, Expected: "the tree that `make apply` makes", Run: help})
+		return run.Refuse(repo.Dir+" has no "+Ref, "the tree that `make apply` makes", help)
 	}
 	return nil
 }

@@ -24,19 +24,12 @@ import (
 func clone(ctx context.Context, o Options, modules, dst string, s *run.Step) error {
 	src := gitrepo.Open(o.Checkout, s.Log)
 	if !src.Exists() {
-		return run.Refuse(run.Refusal{
-			Found:    "KUBERNETES_SRC=" + o.Checkout + " is not the top of a git checkout",
-			Expected: "a checkout of Kubernetes with the tag " + o.Version,
-			Run:      "make apply without KUBERNETES_SRC",
-		})
+		return run.Refuse("KUBERNETES_SRC="+o.Checkout+" is not the top of a git checkout",
+			"a checkout of Kubernetes with the tag "+o.Version, "make apply without KUBERNETES_SRC")
 	}
 	tag, err := src.Rev(ctx, "refs/tags/"+o.Version+"^{commit}")
 	if err != nil {
-		return run.Refuse(run.Refusal{
-			Found:    "KUBERNETES_SRC=" + o.Checkout + " has no tag " + o.Version,
-			Expected: "a checkout of Kubernetes with that tag",
-			Run:      "git -C " + o.Checkout + " fetch --tags",
-		})
+		return run.Refuse("KUBERNETES_SRC="+o.Checkout+" has no tag "+o.Version, "a checkout of Kubernetes with that tag", "git -C "+o.Checkout+" fetch --tags")
 	}
 	s.Sayf("comparing the checkout's %s with the modules", o.Version)
 	if err := compare(ctx, src, tag, modules, s); err != nil {
@@ -122,11 +115,8 @@ func compare(ctx context.Context, src gitrepo.Repo, tag, modules string, s *run.
 			more = fmt.Sprintf(" and %d more", len(bad)-10)
 			bad = bad[:10]
 		}
-		return run.Refuse(run.Refusal{
-			Found:    "the checkout's tag differs from the published modules in: " + strings.Join(bad, ", ") + more,
-			Expected: "upstream's own tag",
-			Run:      "git -C " + src.Dir + " fetch --force --tags <upstream>, or make apply without KUBERNETES_SRC",
-		})
+		return run.Refuse("the checkout's tag differs from the published modules in: "+strings.Join(bad, ", ")+more,
+			"upstream's own tag", "git -C "+src.Dir+" fetch --force --tags <upstream>, or make apply without KUBERNETES_SRC")
 	}
 	s.Sayf("%d files are the same, %d exist only in the checkout", same, len(have)-same)
 	return nil

@@ -129,11 +129,7 @@ func download(ctx context.Context, pin, goVersion string, log io.Writer, queries
 const checksumMismatch = "checksum mismatch"
 
 func wrongChecksum(pin, found string) error {
-	return run.Refuse(run.Refusal{
-		Found:    "wrong checksum: " + found,
-		Expected: "the sums of " + filepath.Join(pin, "go.sum"),
-		Run:      "go env GOPROXY, and ask who serves it; or go clean -modcache",
-	})
+	return run.Refuse("wrong checksum: "+found, "the sums of "+filepath.Join(pin, "go.sum"), "go env GOPROXY, and ask who serves it; or go clean -modcache")
 }
 
 // checkCache compares modules in the module cache with their sums.
@@ -152,11 +148,8 @@ func checkCache(pin string, modules []downloaded) error {
 			return err
 		}
 		if got != want {
-			return run.Refuse(run.Refusal{
-				Found:    fmt.Sprintf("wrong checksum: %s@%s in the module cache is %s", m.Path, m.Version, got),
-				Expected: want,
-				Run:      "go clean -modcache, then the same command again",
-			})
+			return run.Refuse(fmt.Sprintf("wrong checksum: %s@%s in the module cache is %s", m.Path, m.Version, got),
+				want, "go clean -modcache, then the same command again")
 		}
 	}
 	return nil
@@ -170,9 +163,5 @@ func cannotFetch(m downloaded, by string) error {
 	if by != "" {
 		name += ", which " + by + " requires"
 	}
-	return run.Refuse(run.Refusal{
-		Found:    "cannot fetch " + name + ": " + reason,
-		Expected: "a version that the Go module proxy serves, with the checksum of go.sum",
-		Run:      "go env GOPROXY GOSUMDB",
-	})
+	return run.Refuse("cannot fetch "+name+": "+reason, "a version that the Go module proxy serves, with the checksum of go.sum", "go env GOPROXY GOSUMDB")
 }

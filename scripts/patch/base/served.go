@@ -33,12 +33,10 @@ func EnsureServed(ctx context.Context, o Options, version string, command func(v
 	if err != nil {
 		return err
 	}
-	r := run.Refusal{Found: found, Expected: "a version of " + o.Module + " that is served; after " + o.Version + ", none is", Run: "go env GOPROXY"}
-	if len(later) > 0 {
-		r.Expected = "one that is served; after " + o.Version + ", those are " + strings.Join(later, ", ")
-		r.Run = command(later[len(later)-1]) + " FORECAST=1"
+	if len(later) == 0 {
+		return run.Refuse(found, "a version of "+o.Module+" that is served; after "+o.Version+", none is", "go env GOPROXY")
 	}
-	return run.Refuse(r)
+	return run.Refuse(found, "one that is served; after "+o.Version+", those are "+strings.Join(later, ", "), command(later[len(later)-1])+" FORECAST=1")
 }
 
 // servedAfter lists the versions after the present one.

@@ -55,11 +55,8 @@ func modulesOf(ctx context.Context, o Options, log io.Writer) (m modules, err er
 			return m, err
 		}
 		if main, failed, err = download(ctx, o.Pin, m.goVersion, log, []string{o.Module + "@" + o.Version}); err != nil && !run.IsRefusal(err) {
-			err = run.Refuse(run.Refusal{
-				Found:    fmt.Sprintf("%s %s needs %s: %v", o.Title, o.Version, m.goVersion, err),
-				Expected: "that release of Go, or one that is later, installed or served by the Go module proxy",
-				Run:      "go env GOPROXY; or see https://go.dev/doc/install",
-			})
+			err = run.Refuse(fmt.Sprintf("%s %s needs %s: %v", o.Title, o.Version, m.goVersion, err),
+				"that release of Go, or one that is later, installed or served by the Go module proxy", "go env GOPROXY; or see https://go.dev/doc/install")
 		}
 	}
 	if err != nil {
@@ -173,11 +170,8 @@ func Without(ctx context.Context, repo gitrepo.Repo) ([]string, error) {
 // version of Kubernetes: v1.37.2 gives v0.37.2.
 func StagingVersion(kubernetes string) (string, error) {
 	if !semver.IsValid(kubernetes) || semver.Major(kubernetes) != "v1" || semver.Build(kubernetes) != "" {
-		return "", run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("unknown base %q", kubernetes),
-			Expected: "a tag of Kubernetes such as v1.37.2",
-			Run:      "make rebase, which lists those after the present one",
-		})
+		return "", run.Refuse(fmt.Sprintf("unknown base %q", kubernetes),
+			"a tag of Kubernetes such as v1.37.2", "make rebase, which lists those after the present one")
 	}
 	return "v0" + strings.TrimPrefix(kubernetes, "v1"), nil
 }

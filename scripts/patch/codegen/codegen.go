@@ -68,22 +68,15 @@ func (r *Run) work(log io.Writer) gitrepo.Repo { return gitrepo.Open(r.dir, log)
 // create makes the work tree anew.
 func (r *Run) create(ctx context.Context, s *run.Step) (err error) {
 	if r.tree.Applying() {
-		return run.Refuse(run.Refusal{
-			Found:    "a patch is half applied in " + r.tree.Dir,
-			Expected: "a tree with the whole series",
-			Run:      "git -C " + r.tree.Dir + " am --continue, or --abort",
-		})
+		return run.Refuse("a patch is half applied in "+r.tree.Dir, "a tree with the whole series", "git -C "+r.tree.Dir+" am --continue, or --abort")
 	}
 	dirty, err := r.tree.Dirty(ctx)
 	if err != nil {
 		return err
 	}
 	if dirty = slices.DeleteFunc(dirty, r.project.Generated); len(dirty) > 0 {
-		return run.Refuse(run.Refusal{
-			Found:    "the tree has changes that are not committed: " + strings.Join(dirty, ", "),
-			Expected: "all but generated files committed; the generators run on the committed tree",
-			Run:      "git -C " + r.tree.Dir + " commit, then the same command again",
-		})
+		return run.Refuse("the tree has changes that are not committed: "+strings.Join(dirty, ", "),
+			"all but generated files committed; the generators run on the committed tree", "git -C "+r.tree.Dir+" commit, then the same command again")
 	}
 	if r.head, err = r.tree.Rev(ctx, "HEAD"); err != nil {
 		return err
@@ -222,11 +215,9 @@ func (r *Run) Verify() error {
 	if len(r.changed) == 0 {
 		return nil
 	}
-	return run.Refuse(run.Refusal{
-		Found:    fmt.Sprintf("generated code of %s differs from what upstream's generators write (%d files):\n%s", r.project.Title, len(r.changed), r.stat),
-		Expected: "committed == regenerated",
-		Run:      "make codegen, and commit what it changes (CONTRIBUTING.md says in which patch)",
-	})
+	return run.Refuse(fmt.Sprintf("generated code of %s differs from what upstream's generators write (%d files):\n%s",
+		r.project.Title, len(r.changed), r.stat), "committed == regenerated",
+		"make codegen, and commit what it changes (CONTRIBUTING.md says in which patch)")
 }
 
 // CopyBack puts what was changed into the user's tree, to be committed, and says at the end what that is. Changes of
@@ -237,11 +228,7 @@ func (r *Run) CopyBack(ctx context.Context, s *run.Step) error {
 		return err
 	}
 	if head != r.head {
-		return run.Refuse(run.Refusal{
-			Found:    "the tree moved to " + head + " while the generators ran",
-			Expected: r.head,
-			Run:      "make codegen",
-		})
+		return run.Refuse("the tree moved to "+head+" while the generators ran", r.head, "make codegen")
 	}
 	dirty, err := r.tree.Dirty(ctx)
 	if err != nil {

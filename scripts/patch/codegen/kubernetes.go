@@ -167,11 +167,9 @@ const apiPort = 8050
 func requireAPIPort() error {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(apiPort)))
 	if err != nil {
-		return run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("port %d is in use: %v", apiPort, err),
-			Expected: "it free: the kube-apiserver whose API documents are generated writes it into them",
-			Run:      fmt.Sprintf("ss -ltnp sport = :%d, and end that program", apiPort),
-		})
+		return run.Refuse(fmt.Sprintf("port %d is in use: %v", apiPort, err),
+			"it free: the kube-apiserver whose API documents are generated writes it into them",
+			fmt.Sprintf("ss -ltnp sport = :%d, and end that program", apiPort))
 	}
 	return l.Close()
 }

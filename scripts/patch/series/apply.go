@@ -31,11 +31,8 @@ func EnsureSafe(ctx context.Context, repo gitrepo.Repo) error {
 }
 
 func notExported(repo gitrepo.Repo) error {
-	return run.Refuse(run.Refusal{
-		Found:    "the commits in " + repo.Dir + " are not those that were exported",
-		Expected: "no change since then",
-		Run:      "make export, or git -C " + repo.Dir + " reset --hard " + base.ExportedRef,
-	})
+	return run.Refuse("the commits in "+repo.Dir+" are not those that were exported",
+		"no change since then", "make export, or git -C "+repo.Dir+" reset --hard "+base.ExportedRef)
 }
 
 // hasOwnCommits reports whether HEAD is not what was exported.
@@ -48,19 +45,13 @@ func hasOwnCommits(ctx context.Context, repo gitrepo.Repo) (bool, error) {
 // ensureCommitted refuses uncommitted changes and a half-done apply.
 func ensureCommitted(ctx context.Context, repo gitrepo.Repo) error {
 	if repo.Applying() {
-		return run.Refuse(run.Refusal{
-			Found:    "a git am or rebase is half-done in " + repo.Dir,
-			Expected: "a finished one",
-			Run:      "git -C " + repo.Dir + " status, which says how to go on or to abort it; after going on, make export, or make rebase again",
-		})
+		return run.Refuse("a git am or rebase is half-done in "+repo.Dir,
+			"a finished one", "git -C "+repo.Dir+" status, which says how to go on or to abort it; after going on, make export, or make rebase again")
 	}
 	dirty, err := repo.Dirty(ctx)
 	if err == nil && len(dirty) > 0 {
-		err = run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("dirty tree: %d changed files in %s, first %q", len(dirty), repo.Dir, dirty[0]),
-			Expected: "every change in a commit",
-			Run:      "git -C " + repo.Dir + " commit, then make export; or git -C " + repo.Dir + " stash --include-untracked",
-		})
+		err = run.Refuse(fmt.Sprintf("dirty tree: %d changed files in %s, first %q", len(dirty), repo.Dir, dirty[0]),
+			"every change in a commit", "git -C "+repo.Dir+" commit, then make export; or git -C "+repo.Dir+" stash --include-untracked")
 	}
 	return err
 }
@@ -119,11 +110,8 @@ func (f stored) applyToBase(ctx context.Context, repo gitrepo.Repo, dir, then st
 	if stopped, err := am(ctx, repo, dir, f.patches); err != nil {
 		return err
 	} else if stopped != "" {
-		return run.Refuse(run.Refusal{
-			Found:    stopped,
-			Expected: "a merge by hand: git am waits in " + repo.Dir,
-			Run:      "git -C " + repo.Dir + " status; edit, git add, git am --continue there (or --skip, or --abort); then " + then,
-		})
+		return run.Refuse(stopped, "a merge by hand: git am waits in "+repo.Dir,
+			"git -C "+repo.Dir+" status; edit, git add, git am --continue there (or --skip, or --abort); then "+then)
 	}
 	return setExported(ctx, repo, "HEAD", f.folder)
 }

@@ -76,11 +76,7 @@ func exportable(ctx context.Context, repo gitrepo.Repo) error {
 		return err
 	}
 	if err := repo.Git(ctx, "merge-base", "--is-ancestor", base.Ref, "HEAD"); err != nil {
-		return run.Refuse(run.Refusal{
-			Found:    "HEAD of " + repo.Dir + " is not on the base",
-			Expected: "commits on " + base.Ref,
-			Run:      "git -C " + repo.Dir + " rebase " + base.Ref,
-		})
+		return run.Refuse("HEAD of "+repo.Dir+" is not on the base", "commits on "+base.Ref, "git -C "+repo.Dir+" rebase "+base.Ref)
 	}
 	commits, err := repo.Lines(ctx, "rev-list", "--parents", base.Ref+"..HEAD")
 	merges := slices.DeleteFunc(slices.Clone(commits), func(line string) bool { return strings.Count(line, " ") < 2 })
@@ -88,17 +84,9 @@ func exportable(ctx context.Context, repo gitrepo.Repo) error {
 	case err != nil:
 		return err
 	case len(merges) > 0:
-		return run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("%d merge commits on the base", len(merges)),
-			Expected: "one commit per patch",
-			Run:      "git -C " + repo.Dir + " rebase " + base.Ref,
-		})
+		return run.Refuse(fmt.Sprintf("%d merge commits on the base", len(merges)), "one commit per patch", "git -C "+repo.Dir+" rebase "+base.Ref)
 	case len(commits) == 0:
-		return run.Refuse(run.Refusal{
-			Found:    "empty range: no commit on the base in " + repo.Dir,
-			Expected: "the series applied",
-			Run:      "make apply",
-		})
+		return run.Refuse("empty range: no commit on the base in "+repo.Dir, "the series applied", "make apply")
 	}
 	return nil
 }
@@ -112,11 +100,9 @@ func Prepare(ctx context.Context, repo gitrepo.Repo, dir, version string, rules 
 	}
 	if want := (base.Origin{Version: version}); holds != want {
 		git := "git -C " + repo.Dir + " "
-		return e, run.Refuse(run.Refusal{
-			Found:    "the tree holds " + holds.String(),
-			Expected: want.String() + ", whose hashes the lock records",
-			Run:      git + "format-patch -o DIR " + base.ExportedRef + ".., " + git + "reset --hard " + base.ExportedRef + ", make clean && make apply without KUBERNETES_SRC, " + git + "am --3way DIR/*",
-		})
+		return e, run.Refuse("the tree holds "+holds.String(), want.String()+", whose hashes the lock records",
+			git+"format-patch -o DIR "+base.ExportedRef+".., "+git+"reset --hard "+base.ExportedRef+
+				", make clean && make apply without KUBERNETES_SRC, "+git+"am --3way DIR/*")
 	}
 	if _, err := os.Stat(filepath.Join(dir, ListName)); !errors.Is(err, os.ErrNotExist) { // not the first export
 		files, err := storeFiles(ctx, repo, dir)
@@ -149,11 +135,9 @@ func ensureWhole(ctx context.Context, repo gitrepo.Repo, dir string, patches []P
 	}
 	same := func(c Prefix, p Patch) bool { return c.Subject == p.Subject }
 	if len(commits) < len(patches) && slices.EqualFunc(commits, patches[:len(commits)], same) {
-		return run.Refuse(run.Refusal{
-			Found:    fmt.Sprintf("half-applied range: %s has only the first %d of %d patches", repo.Dir, len(commits), len(patches)),
-			Expected: "the whole series, or commits of your own on it",
-			Run:      "git -C " + repo.Dir + " reset --hard " + base.ExportedRef + ", then make apply; to drop the last patches, remove them from " + filepath.Join(dir, ListName) + " before",
-		})
+		return run.Refuse(fmt.Sprintf("half-applied range: %s has only the first %d of %d patches", repo.Dir, len(commits), len(patches)),
+			"the whole series, or commits of your own on it", "git -C "+repo.Dir+" reset --hard "+base.ExportedRef+
+				", then make apply; to drop the last patches, remove them from "+filepath.Join(dir, ListName)+" before")
 	}
 	return nil
 }
@@ -244,11 +228,7 @@ func RoundTrip(ctx context.Context, tree gitrepo.Repo, dir, at string, s *run.St
 		return err
 	}
 	if len(changed) > 0 {
-		return run.Refuse(run.Refusal{
-			Found:    "round trip: the export of the applied series differs in " + strings.Join(changed, ", "),
-			Expected: "the same bytes",
-			Run:      "make export",
-		})
+		return run.Refuse("round trip: the export of the applied series differs in "+strings.Join(changed, ", "), "the same bytes", "make export")
 	}
 	return nil
 }
@@ -284,7 +264,7 @@ func amElsewhere(ctx context.Context, tree gitrepo.Repo, at, dir string, patches
 	}
 	stopped, err := am(ctx, work, dir, patches)
 	if stopped != "" {
-		err = run.Refuse(run.Refusal{Found: stopped, Expected: "patch files that apply to the base of " + tree.Dir, Run: "git log -- " + dir})
+		err = run.Refuse(stopped, "patch files that apply to the base of "+tree.Dir, "git log -- "+dir)
 	}
 	return work, err
 }
@@ -316,11 +296,8 @@ func (e Export) canonical(ctx context.Context, repo gitrepo.Repo) (Export, error
 	}
 	changed = slices.DeleteFunc(changed, func(name string) bool { return name == LockName })
 	if len(changed) > 0 || tree != treeBefore {
-		return e, run.Refuse(run.Refusal{
-			Found:    "applying the exported patches gives other patches or another tree than the commits in " + repo.Dir,
-			Expected: "the same",
-			Run:      "git -C " + repo.Dir + " log " + base.Ref + ".. to look for odd commit messages, such as a line that starts with ---",
-		})
+		return e, run.Refuse("applying the exported patches gives other patches or another tree than the commits in "+repo.Dir,
+			"the same", "git -C "+repo.Dir+" log "+base.Ref+".. to look for odd commit messages, such as a line that starts with ---")
 	}
 	// Unless somebody has committed meanwhile. The trees are equal.
 	return c, repo.Git(ctx, "update-ref", "HEAD", c.Lock.AppliedCommit, e.Lock.AppliedCommit)

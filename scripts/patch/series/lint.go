@@ -79,11 +79,8 @@ func lintPatches(patches []Patch, rules Rules) error {
 	for _, p := range patches {
 		errs = append(errs, lintPatch(p, rules)...)
 		if first := patches[0].Author; p.Author != first {
-			errs = append(errs, run.Refuse(run.Refusal{
-				Found:    fmt.Sprintf("%s: its author is %s", p.Name, p.Author),
-				Expected: first + ", as of the first patch",
-				Run:      fmt.Sprintf("git commit --amend --author=%q --no-edit in the tree, then make export", first),
-			}))
+			errs = append(errs, run.Refuse(fmt.Sprintf("%s: its author is %s", p.Name, p.Author),
+				first+", as of the first patch", fmt.Sprintf("git commit --amend --author=%q --no-edit in the tree, then make export", first)))
 		}
 	}
 	return errors.Join(errs...)
@@ -96,32 +93,16 @@ func listedIsPresent(dir string, names []string) error {
 	seen := map[string]bool{}
 	for i, n := range names {
 		if seen[n] {
-			errs = append(errs, run.Refuse(run.Refusal{
-				Found:    "duplicate in " + list + ": " + n,
-				Expected: "every patch once",
-				Run:      "git checkout -- " + list + ", or remove one of the lines",
-			}))
+			errs = append(errs, run.Refuse("duplicate in "+list+": "+n, "every patch once", "git checkout -- "+list+", or remove one of the lines"))
 		}
 		seen[n] = true
 		if !fileName.MatchString(n) {
-			errs = append(errs, run.Refuse(run.Refusal{
-				Found:    fmt.Sprintf("%s: %q is no name of a patch", list, n),
-				Expected: "NNNN-subject.patch",
-				Run:      "make export",
-			}))
+			errs = append(errs, run.Refuse(fmt.Sprintf("%s: %q is no name of a patch", list, n), "NNNN-subject.patch", "make export"))
 		} else if want := fmt.Sprintf("%04d-", i+1); len(errs) == 0 && !strings.HasPrefix(n, want) {
-			errs = append(errs, run.Refuse(run.Refusal{
-				Found:    fmt.Sprintf("%s: %s is patch %d", list, n, i+1),
-				Expected: "a name that starts with " + want,
-				Run:      "make export",
-			}))
+			errs = append(errs, run.Refuse(fmt.Sprintf("%s: %s is patch %d", list, n, i+1), "a name that starts with "+want, "make export"))
 		}
 		if _, err := os.Stat(filepath.Join(dir, n)); err != nil {
-			errs = append(errs, run.Refuse(run.Refusal{
-				Found:    "missing patch " + n,
-				Expected: "every name in " + list + " present",
-				Run:      "git checkout -- " + filepath.Join(dir, n),
-			}))
+			errs = append(errs, run.Refuse("missing patch "+n, "every name in "+list+" present", "git checkout -- "+filepath.Join(dir, n)))
 		}
 	}
 	present, err := patchFiles(dir)
@@ -135,21 +116,14 @@ func listedIsPresent(dir string, names []string) error {
 
 // notListed refuses a patch file that is not in the list beside it.
 func notListed(path string) error {
-	return run.Refuse(run.Refusal{
-		Found:    path + " is not listed",
-		Expected: "its name in " + filepath.Join(filepath.Dir(path), ListName),
-		Run:      "make export, which removes it if git has it; otherwise git am --3way " + path + " in the tree, or remove it, and then make export",
-	})
+	return run.Refuse(path+" is not listed", "its name in "+filepath.Join(filepath.Dir(path), ListName),
+		"make export, which removes it if git has it; otherwise git am --3way "+path+" in the tree, or remove it, and then make export")
 }
 
 func lintPatch(p Patch, rules Rules) []error {
 	var errs []error
 	report := func(expected, format string, args ...any) {
-		errs = append(errs, run.Refuse(run.Refusal{
-			Found:    p.Name + ": " + fmt.Sprintf(format, args...),
-			Expected: expected,
-			Run:      "amend the commit in the tree, then make export",
-		}))
+		errs = append(errs, run.Refuse(p.Name+": "+fmt.Sprintf(format, args...), expected, "amend the commit in the tree, then make export"))
 	}
 	for _, t := range trailers {
 		v := p.Trailers[t.name]

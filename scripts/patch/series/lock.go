@@ -45,11 +45,7 @@ func ReadLock(dir string) (l Lock, err error) {
 		return l, err
 	}
 	if err != nil { // such as the marks of a merge
-		return Lock{}, run.Refuse(run.Refusal{
-			Found:    path + " cannot be read: " + err.Error(),
-			Expected: "git's names of the base and the result of the patch files",
-			Run:      "make export",
-		})
+		return Lock{}, run.Refuse(path+" cannot be read: "+err.Error(), "git's names of the base and the result of the patch files", "make export")
 	}
 	return l, nil
 }
@@ -75,11 +71,8 @@ func newLock(ctx context.Context, repo gitrepo.Repo, version string) (Lock, erro
 func (l Lock) checkBase(ctx context.Context, repo gitrepo.Repo) error {
 	commit, err := repo.Rev(ctx, base.Ref)
 	if err == nil && commit != l.BaseCommit {
-		err = run.Refuse(run.Refusal{
-			Found:    "the base in " + repo.Dir + " is the commit " + commit,
-			Expected: l.BaseCommit + " (" + LockName + ")",
-			Run:      "make clean, then make apply; if that says the same, make export",
-		})
+		err = run.Refuse("the base in "+repo.Dir+" is the commit "+commit,
+			l.BaseCommit+" ("+LockName+")", "make clean, then make apply; if that says the same, make export")
 	}
 	return err
 }
@@ -94,21 +87,14 @@ func CheckLock(ctx context.Context, repo gitrepo.Repo, l Lock, patches []Patch) 
 	if origin.Checkout {
 		e, err := format(ctx, repo, l.Base)
 		if err == nil && !slices.EqualFunc(e.Patches, patches, func(a, b Patch) bool { return bytes.Equal(a.Bytes, b.Bytes) }) {
-			err = run.Refuse(run.Refusal{
-				Found:    "on the checkout in " + repo.Dir + ", the patch files give others",
-				Expected: "the same",
-				Run:      "make clean, then make apply without KUBERNETES_SRC",
-			})
+			err = run.Refuse("on the checkout in "+repo.Dir+", the patch files give others", "the same", "make clean, then make apply without KUBERNETES_SRC")
 		}
 		return err
 	}
 	got, err := newLock(ctx, repo, l.Base)
 	if err == nil && !reflect.DeepEqual(got, l) {
-		err = run.Refuse(run.Refusal{
-			Found:    LockName + " is of another series: the patch files give the commit " + got.AppliedCommit,
-			Expected: l.AppliedCommit + ", or " + LockName + " written anew",
-			Run:      "make export",
-		})
+		err = run.Refuse(LockName+" is of another series: the patch files give the commit "+got.AppliedCommit,
+			l.AppliedCommit+", or "+LockName+" written anew", "make export")
 	}
 	return err
 }

@@ -76,11 +76,8 @@ func RebaseOwn(ctx context.Context, repo gitrepo.Repo, dir string, s *run.Step) 
 		if ctx.Err() != nil || e != nil || !repo.Applying() {
 			return err
 		}
-		return run.Refuse(run.Refusal{
-			Found:    "commits of yours and the patch files conflict in " + strings.Join(files, ", "),
-			Expected: "a merge by hand: git rebase waits in " + repo.Dir,
-			Run:      "git -C " + repo.Dir + " status; edit, git add, git rebase --continue there (or --abort: all is as it was); then make export",
-		})
+		return run.Refuse("commits of yours and the patch files conflict in "+strings.Join(files, ", "), "a merge by hand: git rebase waits in "+repo.Dir,
+			"git -C "+repo.Dir+" status; edit, git add, git rebase --continue there (or --abort: all is as it was); then make export")
 	}
 	s.AtEnd("%s has your commits on the patch files: make export writes them\n", repo.Dir)
 	return nil

@@ -24,11 +24,8 @@ func EnsureRemovable(ctx context.Context, repo gitrepo.Repo) error {
 		return err
 	}
 	if len(stashes) > 0 {
-		return run.Refuse(run.Refusal{
-			Found:    "stashed changes in " + repo.Dir + ", such as " + stashes[0],
-			Expected: "none: they go with the repository",
-			Run:      "git -C " + repo.Dir + " stash show --patch > FILE, then stash drop",
-		})
+		return run.Refuse("stashed changes in "+repo.Dir+", such as "+stashes[0],
+			"none: they go with the repository", "git -C "+repo.Dir+" stash show --patch > FILE, then stash drop")
 	}
 	// HEAD may be elsewhere.
 	unexported, err := repo.Lines(ctx, "for-each-ref", "--no-merged="+base.ExportedRef, "refs/heads/"+base.Branch)
@@ -37,11 +34,8 @@ func EnsureRemovable(ctx context.Context, repo gitrepo.Repo) error {
 	}
 	if len(unexported) > 0 {
 		git := "git -C " + repo.Dir + " "
-		return run.Refuse(run.Refusal{
-			Found:    "commits of the branch " + base.Branch + " in " + repo.Dir + " are not exported",
-			Expected: "none: they go with the repository",
-			Run:      git + "checkout " + base.Branch + ", then make export; or " + git + "branch --force " + base.Branch + " " + base.ExportedRef,
-		})
+		return run.Refuse("commits of the branch "+base.Branch+" in "+repo.Dir+" are not exported", "none: they go with the repository",
+			git+"checkout "+base.Branch+", then make export; or "+git+"branch --force "+base.Branch+" "+base.ExportedRef)
 	}
 	branches, err := repo.Lines(ctx, "for-each-ref", "--format=%(refname:short)", "refs/heads")
 	if err != nil {
@@ -49,11 +43,8 @@ func EnsureRemovable(ctx context.Context, repo gitrepo.Repo) error {
 	}
 	branches = slices.DeleteFunc(branches, func(b string) bool { return b == base.Branch })
 	if len(branches) > 0 {
-		return run.Refuse(run.Refusal{
-			Found:    "branches in " + repo.Dir + ": " + strings.Join(branches, ", "),
-			Expected: "only " + base.Branch + ": they go with the repository",
-			Run:      "git -C " + repo.Dir + " bundle create FILE " + strings.Join(branches, " ") + ", then branch -D",
-		})
+		return run.Refuse("branches in "+repo.Dir+": "+strings.Join(branches, ", "), "only "+base.Branch+": they go with the repository",
+			"git -C "+repo.Dir+" bundle create FILE "+strings.Join(branches, " ")+", then branch -D")
 	}
 	trees, err := repo.Lines(ctx, "worktree", "list", "--porcelain")
 	if err != nil {
@@ -65,11 +56,8 @@ func EnsureRemovable(ctx context.Context, repo gitrepo.Repo) error {
 	}
 	for _, line := range trees {
 		if dir, ok := strings.CutPrefix(line, "worktree "); ok && dir != tree && !strings.HasPrefix(dir, tree+"-") {
-			return run.Refuse(run.Refusal{
-				Found:    "a work tree of " + repo.Dir + " in " + dir,
-				Expected: "none that the tooling did not make: it goes with the repository",
-				Run:      "git -C " + repo.Dir + " worktree remove " + dir,
-			})
+			return run.Refuse("a work tree of "+repo.Dir+" in "+dir,
+				"none that the tooling did not make: it goes with the repository", "git -C "+repo.Dir+" worktree remove "+dir)
 		}
 	}
 	return nil

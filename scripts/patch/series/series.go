@@ -70,11 +70,7 @@ func List(dir string) ([]string, error) {
 	path := filepath.Join(dir, ListName)
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, run.Refuse(run.Refusal{
-			Found:    "no " + path,
-			Expected: "the ordered list of the patches",
-			Run:      "git checkout -- " + path,
-		})
+		return nil, run.Refuse("no "+path, "the ordered list of the patches", "git checkout -- "+path)
 	}
 	if err != nil {
 		return nil, err
@@ -99,11 +95,7 @@ func Read(dir string) ([]Patch, error) {
 	for _, n := range names {
 		b, err := os.ReadFile(filepath.Join(dir, n))
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, run.Refuse(run.Refusal{
-				Found:    "missing patch " + n,
-				Expected: "every name in " + filepath.Join(dir, ListName) + " present",
-				Run:      "git checkout -- " + filepath.Join(dir, n),
-			})
+			return nil, run.Refuse("missing patch "+n, "every name in "+filepath.Join(dir, ListName)+" present", "git checkout -- "+filepath.Join(dir, n))
 		}
 		if err != nil {
 			return nil, err
@@ -120,11 +112,8 @@ func Read(dir string) ([]Patch, error) {
 // Parse parses one patch file in git's mail format.
 func Parse(name string, b []byte) (Patch, error) {
 	malformed := func(reason string) error {
-		return run.Refuse(run.Refusal{
-			Found:    "malformed patch " + name + ": " + reason,
-			Expected: "the output of git format-patch",
-			Run:      "git checkout -- patches; or, if the tree exports it, git rebase -i there to mend the commit",
-		})
+		return run.Refuse("malformed patch "+name+": "+reason,
+			"the output of git format-patch", "git checkout -- patches; or, if the tree exports it, git rebase -i there to mend the commit")
 	}
 	changes, preamble, err := gitdiff.Parse(bytes.NewReader(b))
 	if err != nil {

@@ -26,11 +26,7 @@ func TakenNames(ctx context.Context, repo gitrepo.Repo, names, patterns []string
 		if files, err := grep([]string{"-e", ""}, p); err != nil {
 			return nil, err
 		} else if len(files) == 0 {
-			return nil, run.Refuse(run.Refusal{
-				Found:    "no file of the base matches " + p,
-				Expected: "the files that would have the names, as namesIn of project.yaml",
-				Run:      "edit project.yaml",
-			})
+			return nil, run.Refuse("no file of the base matches "+p, "the files that would have the names, as namesIn of project.yaml", "edit project.yaml")
 		}
 	}
 	var taken []string

@@ -48,11 +48,8 @@ func storeFiles(ctx context.Context, repo gitrepo.Repo, dir string) (f stored, e
 	if err != nil { // the tree was made by an earlier release of the tooling
 		names = []string{"which ones is not known"}
 	}
-	return f, run.Refuse(run.Refusal{
-		Found:    "patch files changed since the tree was made: " + strings.Join(names, ", ") + "; and " + repo.Dir + " has commits that are not exported",
-		Expected: "one of both: export would undo a git pull",
-		Run:      "make apply REBASE=1, which puts the commits on the patch files; then make export",
-	})
+	return f, run.Refuse("patch files changed since the tree was made: "+strings.Join(names, ", ")+"; and "+repo.Dir+" has commits that are not exported",
+		"one of both: export would undo a git pull", "make apply REBASE=1, which puts the commits on the patch files; then make export")
 }
 
 // storeFolder stores patch files and their order, and returns git's name of the folder.
