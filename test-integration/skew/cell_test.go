@@ -237,6 +237,7 @@ func (w *world) observeDrained(isReleased bool) string {
 		placed, err := w.users.Placed(ctx)
 		node := placed[app]
 		noRoom := w.users.HasReason(app, 1, clustertest.NoRoom)
+		notRebuilt := w.users.HasReason(app, 1, clustertest.RebuildDriver)
 		atHome := errors.Join(w.users.HasReason(app, 1, clustertest.VolumeElsewhere), w.users.HasReason(app, 1, "node(s) were unschedulable"))
 		switch {
 		case err != nil:
@@ -247,10 +248,12 @@ func (w *world) observeDrained(isReleased bool) string {
 			result = "on " + node
 		case noRoom == nil:
 			result = moves
+		case notRebuilt == nil:
+			result = waits
 		case atHome == nil:
 			result = stays
 		default:
-			return errors.Join(noRoom, atHome)
+			return errors.Join(noRoom, notRebuilt, atHome)
 		}
 		return nil
 	})
@@ -259,7 +262,7 @@ func (w *world) observeDrained(isReleased bool) string {
 		if node := w.selectedNode(claim); node != homeNode {
 			w.users.Errorf("claim %s was sent to %q, want %q", claim, node, homeNode)
 		}
-	case stays:
+	case stays, waits:
 		w.users.Uncordon(homeNode)
 		w.users.ExpectNode(app, homeNode)
 	case moves:

@@ -58,12 +58,15 @@ func expect(s set) outcome {
 		}
 	}
 	// MutablePVNodeAffinity, which comes with the gate, lets the driver release its volume. To
-	// send it only where there is room, the scheduler has to see volumeRebuilding.
-	if s.writer == on {
+	// send it elsewhere, the scheduler has to see volumeRebuilding.
+	switch {
+	case s.writer != on:
+	case s.scheduler != on:
 		o.drained = anywhere
-		if s.scheduler == on && s.reader != stock {
-			o.drained = moves
-		}
+	case s.reader == stock:
+		o.drained = waits
+	default:
+		o.drained = moves
 	}
 	return o
 }
