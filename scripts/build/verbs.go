@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 
+	"aead.dev/minisign"
 	"github.com/spf13/cobra"
 
 	"capacityv2.internal/scripts/build/release"
@@ -19,26 +20,21 @@ import (
 func Verbs() []*cobra.Command { return []*cobra.Command{releaseVerb()} }
 
 func releaseVerb() *cobra.Command {
-	var signKey, proxyBase string
+	var signKey string
 	c := cli.Verb("release", "Pack dist/: tarballs, source, series, SBOM, sums and their signature", `
-Two releases of the same commit and the same base image of kube-proxy, if any, are equal, byte for byte,
-but for the signature. It ends with the commands that check that. The key is one of minisign's; its password, if it has
-one, is in the environment variable `+release.PasswordVariable+`.
-
-kube-proxy needs the programs iptables and nft. With the tarball of an image that has them (from
-"docker save", such as upstream's image of kube-proxy), the release has an image of kube-proxy too.`,
+Two releases of the same commit are equal, byte for byte, but for the signature. It ends with the commands that check
+that. The key is one of minisign's; its password, if it has one, is in the environment variable `+release.PasswordVariable+`.`,
 		"  capacityv2 release --sign-key ~/.minisign/minisign.key", func(ctx context.Context, ws workspace.Workspace) error {
-			o := release.Options{ProxyBase: proxyBase}
+			var key *minisign.PrivateKey
 			if signKey != "" {
 				var err error
-				if o.Key, err = release.ReadSecretKey(signKey); err != nil {
+				if key, err = release.ReadSecretKey(signKey); err != nil {
 					return err
 				}
 			}
-			rel := release.New(ws, o)
+			rel := release.New(ws, key)
 			return errors.Join(ws.Run(ctx, "release", patch.Applied(ws, rel.Tasks()...)...), rel.Close())
 		})
 	cli.PathFlag(c, &signKey, "sign-key", "file with the secret key that signs (default: not signed)")
-	cli.PathFlag(c, &proxyBase, "kube-proxy-base", "tarball of the base image of kube-proxy (default: no such image)")
 	return c
 }

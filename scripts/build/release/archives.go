@@ -61,11 +61,8 @@ func (rel *Release) packArchive(ctx context.Context, src source, a bundle, s *ru
 	}
 	defer os.RemoveAll(dir)
 	for _, i := range a.images {
-		if i.onBase && rel.o.ProxyBase == "" {
-			continue
-		}
 		file := filepath.Join(dir, i.program+".tar")
-		reference, digest, err := i.pack(ctx, src.stamp.Version, rel.ws.Components(), rel.o.ProxyBase, file, rel.in.date)
+		reference, digest, err := i.pack(ctx, src.stamp.Version, rel.ws.Components(), file, rel.in.date)
 		if err != nil {
 			return fmt.Errorf("image of %s: %w", i.program, err)
 		}

@@ -4,16 +4,13 @@ package release
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"runtime"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"capacityv2.internal/scripts/ground/files"
-	"capacityv2.internal/scripts/ground/run"
 )
 
 // imageRegistry is what upstream's images are tagged for.
@@ -29,7 +26,6 @@ type imageSource struct {
 	files      map[string]string // path in the image to the program there
 	entrypoint string
 	capability string // file capability of program; empty: none
-	onBase     bool   // needs programs of a base image
 }
 
 // netBindService is the file capability cap_net_bind_service=ep, as the kernel
@@ -44,8 +40,8 @@ const (
 )
 
 // pack writes an image into a file, with programs of bin. It returns its name and its ID, which is
-// the digest of its configuration. base is the tarball of a base image, if the image needs one.
-func (i imageSource) pack(ctx context.Context, v Version, bin, base, file string, date time.Time) (reference, digest string, err error) {
+// the digest of its configuration.
+func (i imageSource) pack(ctx context.Context, v Version, bin, file string, date time.Time) (reference, digest string, err error) {
 	t := files.Tree{}
 	for at, program := range i.files {
 		if err := t.AddFile(at, filepath.Join(bin, program), files.Program); err != nil {
@@ -57,6 +53,8 @@ func (i imageSource) pack(ctx context.Context, v Version, bin, base, file string
 			t[at] = m
 		}
 	}
+	t.AddBytes("etc/passwd", []byte(passwd))
+	t.AddBytes("etc/group", []byte(group))
 	image := files.Image{
 		Reference: i.repository + ":" + v.ImageTag(), OS: "linux", Arch: runtime.GOARCH, Created: date, CreatedBy: i.program + " " + v.String(), Files: t,
 		Config: v1.Config{
@@ -68,21 +66,6 @@ func (i imageSource) pack(ctx context.Context, v Version, bin, base, file string
 				"org.opencontainers.image.version": v.String(),
 			},
 		},
-	}
-	if i.onBase {
-		if image.Base, err = tarball.ImageFromPath(base, nil); err != nil {
-			return "", "", fmt.Errorf("base image of %s: %w", i.program, err)
-		}
-		config, err := image.Base.ConfigFile()
-		if err != nil {
-			return "", "", fmt.Errorf("base image of %s: %w", i.program, err)
-		}
-		if found := config.OS + "/" + config.Architecture; found != platform {
-			return "", "", run.Refuse("the base image of "+i.program+" is for "+found, "one for "+platform, "docker pull --platform="+platform)
-		}
-	} else {
-		t.AddBytes("etc/passwd", []byte(passwd))
-		t.AddBytes("etc/group", []byte(group))
 	}
 	digest, err = image.WriteFile(ctx, file)
 	return image.Reference, digest, err

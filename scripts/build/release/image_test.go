@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -18,7 +17,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
 	"capacityv2.internal/scripts/ground/files"
-	"capacityv2.internal/scripts/ground/run"
 	"capacityv2.internal/scripts/ground/workspace"
 )
 
@@ -47,7 +45,6 @@ func TestImage(t *testing.T) {
 		"kube-apiserver":          {"kube-apiserver", "/go-runner", "go-runner usr/local/bin/kube-apiserver", "usr/local/bin/kube-apiserver"},
 		"kube-controller-manager": {"kube-controller-manager", "/go-runner", "go-runner usr/local/bin/kube-controller-manager", ""},
 		"kube-scheduler":          {"kube-scheduler", "/go-runner", "go-runner usr/local/bin/kube-scheduler", ""},
-		"kube-proxy":              {"kube-proxy", "/usr/local/bin/kube-proxy", "usr/local/bin/kube-proxy", ""},
 		"kubectl":                 {"kubectl", "/bin/kubectl", "bin/kubectl", ""},
 		"csi-provisioner":         {"sig-storage/csi-provisioner", "/csi-provisioner", "csi-provisioner", ""},
 	} {
@@ -56,11 +53,10 @@ func TestImage(t *testing.T) {
 			t.Errorf("no image of %s", name)
 			continue
 		}
-		base := writeBase(t, runtime.GOARCH)
 		var made []string
 		for range 2 {
 			file := filepath.Join(t.TempDir(), "image.tar")
-			reference, id, err := src.pack(t.Context(), v, bin, base, file, date)
+			reference, id, err := src.pack(t.Context(), v, bin, file, date)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +68,7 @@ func TestImage(t *testing.T) {
 			if want := "registry.k8s.io/" + c.repository + ":v1.37.2_capacityv2.1"; reference != want {
 				t.Errorf("reference %s, want %s", reference, want)
 			}
-			programs, capable, entrypoint := readImage(t, file, id, src.onBase)
+			programs, capable, entrypoint := readImage(t, file, id)
 			if programs != c.programs || capable != c.capable || entrypoint != c.entrypoint {
 				t.Errorf("%s has %q, of these capable %q, and starts %q", name, programs, capable, entrypoint)
 			}
@@ -81,40 +77,14 @@ func TestImage(t *testing.T) {
 			t.Errorf("two images of %s differ", name)
 		}
 	}
-	if got := len(allImages()); got != 6 {
+	if got := len(allImages()); got != 5 {
 		t.Errorf("%d images: one is not tested", got)
 	}
 }
 
-func TestBaseOfAnotherArchitecture(t *testing.T) {
-	bin := t.TempDir()
-	write(t, filepath.Join(bin, kubeProxy), "")
-	_, _, err := allImages()[kubeProxy].pack(t.Context(), Version{"v1.37.2", 1}, bin, writeBase(t, "s390x"), filepath.Join(t.TempDir(), "image.tar"), date)
-	if !run.IsRefusal(err) || !strings.Contains(err.Error(), "is for linux/s390x") {
-		t.Errorf("error %v", err)
-	}
-}
-
-// writeBase writes a base image of one layer.
-func writeBase(t *testing.T, arch string) string {
-	t.Helper()
-	nft := files.Tree{}
-	nft.AddBytes("usr/sbin/nft", nil)
-	file := filepath.Join(t.TempDir(), "base.tar")
-	f, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := (files.Image{Reference: "example.com/base:1", OS: "linux", Arch: arch, Created: date, Files: nft}).Write(t.Context(), f); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 // readImage reads the image as a container runtime does. It returns its programs,
 // those with a capability, and the entry point.
-func readImage(t *testing.T, path, id string, onBase bool) (programs, capable, entrypoint string) {
+func readImage(t *testing.T, path, id string) (programs, capable, entrypoint string) {
 	t.Helper()
 	i, err := tarball.ImageFromPath(path, nil)
 	if err != nil {
@@ -134,10 +104,10 @@ func readImage(t *testing.T, path, id string, onBase bool) (programs, capable, e
 		t.Errorf("ID %s, want %s, %v", name, id, err)
 	}
 	layers, err := i.Layers()
-	if err != nil || onBase && len(layers) != 2 || !onBase && len(layers) != 1 {
+	if err != nil || len(layers) != 1 {
 		t.Fatalf("%d layers, %v", len(layers), err)
 	}
-	r, err := layers[len(layers)-1].Uncompressed()
+	r, err := layers[0].Uncompressed()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"capacityv2.internal/scripts/ground/run"
@@ -46,16 +45,11 @@ type program struct {
 }
 
 // readInputs reads the sources: every project, patched.
-func readInputs(ctx context.Context, ws workspace.Workspace, o Options, s *run.Step) (inputs, error) {
+func readInputs(ctx context.Context, ws workspace.Workspace, s *run.Step) (inputs, error) {
 	in := inputs{images: map[string]string{}}
 	projects, err := ws.Projects()
 	if err != nil {
 		return in, err
-	}
-	if o.ProxyBase != "" {
-		if _, err := os.Stat(o.ProxyBase); err != nil {
-			return in, fmt.Errorf("base image of %s: %w", kubeProxy, err)
-		}
 	}
 	for _, p := range projects {
 		src, err := readSource(ctx, ws, p, s.Log)

@@ -56,16 +56,8 @@ func kubernetesImages() []imageSource {
 	return []imageSource{
 		server("kube-apiserver", netBindService), server("kube-controller-manager", ""), server("kube-scheduler", ""),
 		{program: "kubectl", repository: imageRegistry + "/kubectl", files: map[string]string{"bin/kubectl": "kubectl"}, entrypoint: "/bin/kubectl"},
-		{
-			program: kubeProxy, repository: imageRegistry + "/" + kubeProxy, onBase: true,
-			files: map[string]string{"usr/local/bin/" + kubeProxy: kubeProxy}, entrypoint: "/usr/local/bin/" + kubeProxy,
-		},
 	}
 }
-
-// kubeProxy runs iptables or nft, which its image has from a base image. The series leaves
-// it as it is, so without a base upstream's image serves.
-const kubeProxy = "kube-proxy"
 
 // checkKubeadm asks the built kubeadm for the images of v, and refuses a release that lacks one
 // with that tag. It returns the others, which are upstream's.
@@ -80,7 +72,7 @@ func checkKubeadm(ctx context.Context, kubeadm string, v Version, images map[str
 		case images[image] != "":
 		case !ours:
 			upstream = append(upstream, image)
-		case path.Base(repository) == kubeProxy:
+		case path.Base(repository) == "kube-proxy": // the series leaves it as it is
 			upstream = append(upstream, repository+":"+v.Base)
 		default:
 			return nil, run.Refuse("kubeadm asks for "+image, "an image of the release with that name", "edit scripts/build/release/kubernetes.go")

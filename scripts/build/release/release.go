@@ -16,23 +16,14 @@ import (
 	"capacityv2.internal/scripts/ground/workspace"
 )
 
-// Options of a release.
-type Options struct {
-	// Key signs it. Nil: the release is not signed.
-	Key *minisign.PrivateKey
-	// ProxyBase is the tarball of an image with iptables and nft, for kube-proxy. Empty: the
-	// release has no image of kube-proxy.
-	ProxyBase string
-}
-
 // diskGiB is what a release needs beside the tree and the build cache.
 const diskGiB = 4
 
 // Release is one that is being made.
 type Release struct {
-	ws workspace.Workspace
-	o  Options
-	in inputs
+	ws  workspace.Workspace
+	key *minisign.PrivateKey // nil: it is not signed
+	in  inputs
 
 	partial string // everything is made here,
 	out     string // the release itself in this folder of it,
@@ -40,8 +31,10 @@ type Release struct {
 }
 
 // New returns the release of the trees of ws, in a folder of its own below dist/ that is
-// named by the version.
-func New(ws workspace.Workspace, o Options) *Release { return &Release{ws: ws, o: o} }
+// named by the version. The key signs it, if there is one.
+func New(ws workspace.Workspace, key *minisign.PrivateKey) *Release {
+	return &Release{ws: ws, key: key}
+}
 
 // Tasks make the release. One of ours that is there is replaced at the very end; until
 // then, and on any error, it stays as it is.
@@ -66,12 +59,12 @@ func (rel *Release) check(ctx context.Context, s *run.Step) error {
 	if err != nil {
 		return err
 	}
-	if rel.in, err = readInputs(ctx, ws, rel.o, s); err != nil {
+	if rel.in, err = readInputs(ctx, ws, s); err != nil {
 		return err
 	}
 	v := rel.in.version
 	rel.dist = filepath.Join(ws.Dist(), v.String())
-	if err := errors.Join(ensureOurs(rel.dist, v), ensureSignatureStays(rel.dist, rel.o.Key)); err != nil {
+	if err := errors.Join(ensureOurs(rel.dist, v), ensureSignatureStays(rel.dist, rel.key)); err != nil {
 		return err
 	}
 	s.Sayf("release %s, dated %s", v, rel.in.date.Format("2006-01-02T15:04:05Z"))
@@ -146,16 +139,16 @@ func (rel *Release) finish(_ context.Context, s *run.Step) error {
 	if err := rel.write(sumsName, sumsList(sums)); err != nil {
 		return err
 	}
-	if rel.o.Key == nil {
+	if rel.key == nil {
 		s.Sayf("not signed: SIGN_KEY names no key")
-	} else if err := sign(rel.out, rel.in.version.String(), *rel.o.Key); err != nil {
+	} else if err := sign(rel.out, rel.in.version.String(), *rel.key); err != nil {
 		return err
 	}
 	if err := replace(rel.out, rel.dist, filepath.Join(rel.partial, "replaced")); err != nil {
 		return err
 	}
 	s.AtEnd("release: %s\n  is it whole?         cd %[1]s && sha256sum --check --quiet %s\n", rel.dist, sumsName)
-	if rel.o.Key != nil {
+	if rel.key != nil {
 		s.AtEnd("  who signed it?       minisign -V -p minisign.pub -m %s\n", filepath.Join(rel.dist, sumsName))
 	}
 	s.AtEnd("  is another the same? diff -r %s OTHER/dist/%s\n", rel.dist, rel.in.version)

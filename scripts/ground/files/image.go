@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -21,10 +20,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Image is a container image with one layer of ours.
+// Image is a container image of one layer: static programs need nothing below them.
 type Image struct {
-	// Base is what the layer is put on. Nil: nothing, because static programs need nothing.
-	Base v1.Image
 	// Reference is its name with a tag.
 	Reference string
 	OS, Arch  string
@@ -36,35 +33,17 @@ type Image struct {
 	Files Tree
 }
 
-// WriteFile is [Image.Write] into a file.
+// WriteFile writes the image in the form of `docker save`, which container runtimes import,
+// and returns the digest of its configuration. The layer is not compressed.
 func (i Image) WriteFile(ctx context.Context, path string) (config string, err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return i.Write(ctx, f)
-}
-
-// Write writes the image in the form of `docker save`, which container runtimes import,
-// and returns the digest of its configuration. Without a base, its layer is not compressed.
-func (i Image) Write(ctx context.Context, w io.Writer) (config string, err error) {
 	tree := Tree{"tmp": {Mode: fs.ModeDir | fs.ModeSticky | 0o777}}
 	maps.Copy(tree, i.Files)
 	var layer bytes.Buffer
 	if err := tree.WriteTar(ctx, &layer, i.Created); err != nil {
 		return "", err
 	}
-	base, top := empty.Image, static.NewLayer(layer.Bytes(), types.DockerUncompressedLayer)
-	if i.Base != nil { // its layers are compressed, and readers want all layers alike
-		base = i.Base
-		top, err = tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer.Bytes())), nil })
-		if err != nil {
-			return "", err
-		}
-	}
-	image, err := mutate.Append(base, mutate.Addendum{
-		Layer:   top,
+	image, err := mutate.Append(empty.Image, mutate.Addendum{
+		Layer:   static.NewLayer(layer.Bytes(), types.DockerUncompressedLayer),
 		History: v1.History{Created: v1.Time{Time: i.Created}, CreatedBy: i.CreatedBy},
 	})
 	if err != nil {
@@ -87,5 +66,9 @@ func (i Image) Write(ctx context.Context, w io.Writer) (config string, err error
 	if err != nil {
 		return "", err
 	}
-	return digest.String(), tarball.Write(tag, image, w)
+	f, err := os.Create(path)
+	if err != nil {
+		return "", err
+	}
+	return digest.String(), errors.Join(tarball.Write(tag, image, f), f.Close())
 }
