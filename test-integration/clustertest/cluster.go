@@ -46,7 +46,6 @@ type Cluster struct {
 	Patience time.Duration
 
 	options Options
-	server  *Server
 	running *sync.WaitGroup
 	// components is the way of drivers and controllers to the server, over which
 	// clients connects them. links are all ways to it but that of the test.
@@ -101,7 +100,6 @@ func StartWith(tCtx ktesting.TContext, options Options) *Cluster {
 		Namespace: podNamespace,
 		Patience:  Patience,
 		options:   options,
-		server:    server,
 		running:   &sync.WaitGroup{},
 	}
 	tCtx.Cleanup(func() {
@@ -149,7 +147,7 @@ func BorrowServer(tCtx ktesting.TContext, options Options) *Server {
 // Connect is for a control plane whose scheduler and controllers are started elsewhere.
 func Connect(tCtx ktesting.TContext, server *Server) *Cluster {
 	tCtx.Helper()
-	c := &Cluster{TContext: clientktesting.WithRESTConfig(tCtx, server.Config), Namespace: podNamespace, Patience: Patience, server: server, running: &sync.WaitGroup{}}
+	c := &Cluster{TContext: clientktesting.WithRESTConfig(tCtx, server.Config), Namespace: podNamespace, Patience: Patience, running: &sync.WaitGroup{}}
 	c.clients = c.TContext
 	_, err := c.Client().CoreV1().Namespaces().Create(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {

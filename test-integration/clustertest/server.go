@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"sync"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/test/utils/ktesting"
@@ -23,13 +21,11 @@ type Server struct {
 	// Config is that of an administrator, for JSON.
 	Config *rest.Config
 	// Client speaks JSON.
-	Client kubernetes.Interface
-	// Etcd reads what the server stored; keys start with Prefix.
-	Etcd    *clientv3.Client
-	Prefix  string
+	Client  kubernetes.Interface
 	Process *Process
 
-	stop func()
+	prefix string // of its keys in etcd
+	stop   func()
 }
 
 // Stop ends the server and returns when it has ended. It may be called again.

@@ -38,7 +38,7 @@ func startServer(ctx context.Context, binary, dir string, storage *Storage, flag
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Etcd: etcd, Prefix: storage.prefix, Process: process, Config: &rest.Config{
+	s := &Server{prefix: storage.prefix, Process: process, Config: &rest.Config{
 		Host:            "https://" + net.JoinHostPort("127.0.0.1", port),
 		BearerToken:     programToken,
 		TLSClientConfig: rest.TLSClientConfig{Insecure: true}, // generated at its start, on loopback

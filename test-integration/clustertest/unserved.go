@@ -3,17 +3,11 @@
 package clustertest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"path"
-	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
-	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/client-go/kubernetes/scheme"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 )
 
@@ -38,18 +32,4 @@ func (c *Cluster) ExpectSelected(claim, node string) {
 		}
 		return nil
 	})
-}
-
-// StoreCapacity writes a capacity object of the default namespace to etcd, which no API server
-// has looked at: another version may have left it there. It must not exist yet.
-func (c *Cluster) StoreCapacity(object *storagev1.CSIStorageCapacity) {
-	c.Helper()
-	object.TypeMeta = metav1.TypeMeta{APIVersion: storagev1.SchemeGroupVersion.String(), Kind: "CSIStorageCapacity"}
-	object.Namespace, object.UID, object.CreationTimestamp = metav1.NamespaceDefault, uuid.NewUUID(), metav1.NewTime(time.Now())
-	var message bytes.Buffer
-	c.ExpectNoError(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(object, &message), "encode the object")
-	key := path.Join("/", c.server.Prefix, "csistoragecapacities", object.Namespace, object.Name)
-	_, err := c.server.Etcd.Put(c, key, message.String())
-	c.ExpectNoError(err, "write the object to etcd")
-	c.unseen = true
 }

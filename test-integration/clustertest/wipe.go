@@ -30,13 +30,13 @@ var cached = map[string]string{
 
 // keys returns those of all that the server stores.
 func (b *borrowable) keys(ctx context.Context) (sets.Set[string], error) {
-	got, err := b.Etcd.Get(ctx, b.Prefix+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	got, err := etcd.Get(ctx, b.prefix+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err
 	}
 	keys := sets.New[string]()
 	for _, kv := range got.Kvs {
-		keys.Insert(strings.TrimPrefix(string(kv.Key), b.Prefix))
+		keys.Insert(strings.TrimPrefix(string(kv.Key), b.prefix))
 	}
 	return keys, nil
 }
@@ -80,14 +80,14 @@ func (b *borrowable) wipe(ctx context.Context) error {
 		left = left[len(some):]
 		var deletions []clientv3.Op
 		for _, key := range some {
-			deletions = append(deletions, clientv3.OpDelete(b.Prefix+key))
+			deletions = append(deletions, clientv3.OpDelete(b.prefix+key))
 		}
-		if _, err := b.Etcd.Txn(ctx).Then(deletions...).Commit(); err != nil {
+		if _, err := etcd.Txn(ctx).Then(deletions...).Commit(); err != nil {
 			return err
 		}
 	}
 	// Deletions at once have one revision, at which a cache may still have some of the objects.
-	last, err := b.Etcd.Put(ctx, b.Prefix+"-wiped", "")
+	last, err := etcd.Put(ctx, b.prefix+"-wiped", "")
 	if err != nil {
 		return err
 	}
