@@ -22,9 +22,8 @@ import (
 type storyResult struct {
 	Story       int
 	Side, Title string
-	// Running of Wanted pods run in the end. Done is that all do.
+	// Running of Wanted pods run in the end.
 	Running, Wanted int
-	Done            bool
 	// Failed is how many volumes were asked for where there was no room.
 	Failed int
 	// Seconds is the time until all run, or that they were waited for.
@@ -76,10 +75,7 @@ func describe(all []storyResult) string {
 
 // outcome is how many pods run in the end, and since when.
 func (r storyResult) outcome() string {
-	if r.Done {
-		return fmt.Sprintf("%s: all %d run after %.1f s", r.Side, r.Wanted, r.Seconds)
-	}
-	return fmt.Sprintf("%s: %d of %d run after %.0f s", r.Side, r.Running, r.Wanted, r.Seconds)
+	return fmt.Sprintf("%s: %d of %d run after %.1f s", r.Side, r.Running, r.Wanted, r.Seconds)
 }
 
 // storyPlots returns one for each story, in the order of the results.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -53,7 +54,15 @@ func VolumeAtHome(nodes string) string {
 }
 
 // Patience is for a machine that is busy. After the timeout of reservations (90 s), a pod that nothing has woken would have its node, too.
-const Patience = time.Minute
+// Without the change, most tests wait in vain: it is shorter there.
+var Patience = patience(os.Getenv(targetEnv))
+
+func patience(target string) time.Duration {
+	if target != targetPatched {
+		return 20 * time.Second
+	}
+	return time.Minute
+}
 
 // Eventually waits until check returns nil, and fails the test with its last
 // error if that takes too long. It checks less often the longer it waits: each check is work for the API server.

@@ -34,7 +34,7 @@ const (
 	// and slack is for a busy machine: a pod that may go on may wait in a queue.
 	expiry  = 10 * time.Second
 	backoff = 2 * time.Second
-	slack   = clustertest.Patience
+	slack   = time.Minute
 
 	refreshDelay = 200 * time.Millisecond
 	pollInterval = 2 * time.Second
