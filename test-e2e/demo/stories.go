@@ -4,9 +4,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"capacityv2.internal/test-e2e/measure"
 )
@@ -31,8 +30,8 @@ var stories = []story{
 		begin: fragmented,
 	},
 	{
-		Number: 2, Name: "many pods at once", Title: "10 pods with two volumes of 5Mi at once", Pools: []int{20, 20, 20}, Wanted: 10,
-		Room:  "a node has room for 6 of them, two others for 2 each",
+		Number: 2, Name: "many pods at once", Title: "6 pods with volumes of 11Mi and 2Mi at once", Pools: []int{20, 20, 20, 20}, Wanted: 6,
+		Room:  "a node has four free pools of 20Mi, two others have one each",
 		begin: burst,
 	},
 	{
@@ -56,8 +55,18 @@ func fragmented(ctx context.Context, _ options, c *measure.Cluster, tl *measure.
 	if err != nil {
 		return err
 	}
-	if err := fill(ctx, c, tl, map[string][]int{nodes[0]: {11, 11}, nodes[1]: {11, 11}, nodes[2]: {20, 4}}); err != nil {
-		return err
+	others := 0
+	for i, sizes := range [][]int{{11, 11}, {11, 11}, {20, 4}} {
+		// One after the other: the pool of the second one depends on the first.
+		for _, size := range sizes {
+			if err := c.CreatePod(ctx, fmt.Sprintf("other-%d", others), nodes[i], size); err != nil {
+				return err
+			}
+			others++
+			if err := poll(ctx, patience, func() bool { return tl.Running() == others }); err != nil {
+				return fmt.Errorf("the nodes do not fill: %w", err)
+			}
+		}
 	}
 	if err := c.WaitForCapacity(ctx, 38, 38, 36); err != nil {
 		return err
@@ -68,37 +77,29 @@ func fragmented(ctx context.Context, _ options, c *measure.Cluster, tl *measure.
 }
 
 // burst creates pods before the driver can report what the first of them have taken.
-func burst(ctx context.Context, _ options, c *measure.Cluster, tl *measure.Timeline, start func()) error {
+func burst(ctx context.Context, o options, c *measure.Cluster, tl *measure.Timeline, start func()) error {
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
 		return err
 	}
-	if err := fill(ctx, c, tl, map[string][]int{nodes[1]: {20, 20}, nodes[2]: {20, 20}}); err != nil {
+	for _, node := range nodes[1:] {
+		if err := errors.Join(c.CreatePod(ctx, "two-"+node, node, 20, 20), c.CreatePod(ctx, "one-"+node, node, 20)); err != nil {
+			return err
+		}
+	}
+	if err := poll(ctx, patience, func() bool { return tl.Running() == 2*len(nodes[1:]) }); err != nil {
+		return fmt.Errorf("the nodes do not fill: %w", err)
+	}
+	// Their claims stay, and all nodes have as many pods.
+	if err := kubectl(ctx, o, "delete", "pods", "--all", "--now", "--namespace", c.Namespace); err != nil {
 		return err
 	}
-	if err := c.WaitForCapacity(ctx, 60, 20, 20); err != nil {
+	if err := c.WaitForCapacity(ctx, 80, 20, 20); err != nil {
 		return err
 	}
 	tl.Restart()
 	start()
-	return createPods(ctx, c, 10, 5, 5)
-}
-
-// fill has pods with one volume run on nodes, one after the other: the pool of a volume depends on those before it.
-func fill(ctx context.Context, c *measure.Cluster, tl *measure.Timeline, sizes map[string][]int) error {
-	others := 0
-	for _, node := range slices.Sorted(maps.Keys(sizes)) {
-		for _, size := range sizes[node] {
-			if err := c.CreatePod(ctx, fmt.Sprintf("other-%d", others), node, size); err != nil {
-				return err
-			}
-			others++
-			if err := poll(ctx, patience, func() bool { return tl.Running() == others }); err != nil {
-				return fmt.Errorf("the nodes do not fill: %w", err)
-			}
-		}
-	}
-	return nil
+	return createPods(ctx, c, 6, 11, 2)
 }
 
 // drain puts a StatefulSet on one node, fills others, and drains that.
