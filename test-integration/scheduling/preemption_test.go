@@ -178,9 +178,10 @@ func testPreemptionBesideReservation(t *testing.T, options clustertest.Options) 
 	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(2)
 	driver := c.StartDriver(unpublished([]int64{100}, []int64{100}))
-	createPriorityClasses(c, map[string]int32{"low": 1, "high": 100})
-	for _, node := range []string{"node-1", "node-2"} {
-		c.CreatePod(clustertest.Pod{Name: "victim-on-" + node, NodeSelector: clustertest.OnNode(node), With: withPriority("low", withCPU("600"))})
+	createPriorityClasses(c, map[string]int32{"low": 1, "middle": 2, "high": 100})
+	// Without the reservation, the pod with the lowest priority would have to go.
+	for node, priority := range map[string]string{"node-1": "low", "node-2": "middle"} {
+		c.CreatePod(clustertest.Pod{Name: "victim-on-" + node, NodeSelector: clustertest.OnNode(node), With: withPriority(priority, withCPU("600"))})
 		c.ExpectNode("victim-on-"+node, node)
 	}
 	c.CreatePod(clustertest.Pod{Name: "owner", Class: class, Sizes: []string{"60Gi"}, NodeSelector: clustertest.OnNode("node-1")})
