@@ -20,6 +20,7 @@ import (
 	"capacityv2.internal/scripts/ground/run"
 	"capacityv2.internal/scripts/ground/toolchain"
 	"capacityv2.internal/scripts/ground/workspace"
+	"capacityv2.internal/scripts/patch"
 	"capacityv2.internal/scripts/patch/series"
 )
 
@@ -30,17 +31,17 @@ const (
 )
 
 // longTests are what takes too long for every change, after [tests]: what has to be compiled in another way for it, and
-// what says the same of more combinations.
-func longTests(ws workspace.Workspace) ([]run.Task, error) {
+// what says the same of more combinations. It needs the programs.
+func longTests(ws workspace.Workspace) (programs, checks []run.Task, err error) {
 	selected, err := upstreamsuites.All()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	without, err := failswithout.NewRunner(ws.Integration(), integration.Env(ws))
+	without, err := failswithout.Tasks(ws.Integration(), integration.Env(ws))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	tasks := slices.Concat([]run.Task{
+	checks = slices.Concat([]run.Task{
 		ws.Each("unit tests that fill API types at random", "", func(ctx context.Context, p workspace.Project, s *run.Step) error {
 			return testTouched(ctx, p, toolchain.Filling, s)
 		}),
@@ -53,17 +54,53 @@ func longTests(ws workspace.Workspace) ([]run.Task, error) {
 		ws.Task("the example does not build without the trees", func(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 			return overrides.ExampleFails(ctx, example(ws), s)
 		}),
-	}, integration.LongPrograms(ws), integration.LongTests(ws), []run.Task{
+	}, integration.LongTests(ws), []run.Task{
 		ws.Task("pods under faults, with the race detector", stress),
 		ws.Task("fuzz tests of the series", fuzz), ws.Task("quick benchmarks, once", smoke),
 		ws.Task(fmt.Sprintf("%d of upstream's suites, gate off and on", len(selected)), func(ctx context.Context, ws workspace.Workspace, s *run.Step) error {
 			return testUpstream(ctx, ws, selected, s)
 		}),
-	}, without.Tasks())
-	for i := range tasks {
-		tasks[i].Independent = true
+	}, without)
+	programs = integration.LongPrograms(ws)
+	for _, tasks := range [][]run.Task{programs, checks} {
+		for i := range tasks {
+			tasks[i].Independent = true
+		}
 	}
-	return tasks, nil
+	return programs, checks, nil
+}
+
+// longOnly runs those steps of the long run whose name matches, after what they need.
+func longOnly(ctx context.Context, ws workspace.Workspace, only *regexp.Regexp) error {
+	programs, checks, err := longTests(ws)
+	if err != nil {
+		return err
+	}
+	if checks, err = selectSteps(checks, only); err != nil {
+		return err
+	}
+	trees, err := treesAsTheyAre(ctx, ws)
+	if err != nil {
+		return err
+	}
+	return ws.Run(ctx, "test", slices.Concat(trees, []run.Task{patch.Overrides(ws)}, integration.Programs(ws), programs, checks)...)
+}
+
+// selectSteps returns the steps whose name matches. None is refused.
+func selectSteps(all []run.Task, only *regexp.Regexp) ([]run.Task, error) {
+	var some []run.Task
+	var names []string
+	for _, task := range all {
+		names = append(names, task.Name)
+		if only.MatchString(task.Name) {
+			some = append(some, task)
+		}
+	}
+	if len(some) == 0 {
+		return nil, run.Refuse(fmt.Sprintf("no step of the long run matches %q", only), "one of:\n    "+strings.Join(names, "\n    "),
+			"make test LONG=1 ONLY='without the change'")
+	}
+	return some, nil
 }
 
 // testPluginRace needs cgo, so that all that the plugin imports is compiled once

@@ -5,9 +5,12 @@ package check
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
+	"capacityv2.internal/scripts/ground/run"
 	"capacityv2.internal/scripts/ground/testtree"
 	"capacityv2.internal/scripts/ground/workspace"
 )
@@ -19,6 +22,17 @@ func TestInterrupted(t *testing.T) {
 	ws := workspace.Workspace{Root: t.TempDir(), Out: t.Output()}
 	if err := everywhere(ctx, ws, e2eOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want that of the interrupt", err)
+	}
+}
+
+func TestSelectSteps(t *testing.T) {
+	all := []run.Task{{Name: "fuzz tests"}, {Name: "a without the change: stock"}, {Name: "b without the change: gate-off"}}
+	some, err := selectSteps(all, regexp.MustCompile("without the change"))
+	if err != nil || len(some) != 2 || some[0].Name != all[1].Name || some[1].Name != all[2].Name {
+		t.Errorf("got %v, error %v, want the last two", some, err)
+	}
+	if _, err := selectSteps(all, regexp.MustCompile("^c")); err == nil || !strings.Contains(err.Error(), "fuzz tests\n") || !strings.Contains(err.Error(), all[2].Name) {
+		t.Errorf("error %v, want the names of all steps", err)
 	}
 }
 

@@ -36,22 +36,24 @@ exported. After a colon, the tests of these packages to run can follow, as for g
 With --long, it also runs all of upstream's integration suites that storage has to do with, ours for both policies, and with the
 gate off and on the stock server, where they have to fail, all combinations of programs with and without the series,
 all shapes of drivers, the race detector, thousands of pods under faults, the fuzz tests, and the quick benchmarks once.
-One that fails does not keep the next ones from running. STRESS_SEED in the environment has the faults of an earlier run.`,
+One that fails does not keep the next ones from running. With --only, it runs those of these steps whose name matches, after
+building what they start. STRESS_SEED in the environment has the faults of an earlier run.`,
 		"  capacityv2 test --only scheduling:TestTwoClasses", func(ctx context.Context, ws workspace.Workspace) error {
-			if only != nil {
-				return testOnly(ctx, ws, only, long)
-			}
-			tasks := tests(ws)
-			if long {
-				more, err := longTests(ws)
+			switch {
+			case only != nil && long:
+				return longOnly(ctx, ws, only)
+			case only != nil:
+				return testOnly(ctx, ws, only)
+			case long:
+				programs, checks, err := longTests(ws)
 				if err != nil {
 					return err
 				}
-				tasks = append(tasks, more...)
+				return ws.Run(ctx, "test", slices.Concat(tests(ws), programs, checks)...)
 			}
-			return ws.Run(ctx, "test", tasks...)
+			return ws.Run(ctx, "test", tests(ws)...)
 		})
-	cli.PatternFlag(c, &only, "only", "only packages, or tests after a colon, that match")
+	cli.PatternFlag(c, &only, "only", "only packages, or tests after a colon, that match; with --long, only its steps that match")
 	longFlag(c, &long, "also what takes too long for every change")
 	return c
 }
