@@ -51,6 +51,20 @@ func (e Expectations) Check(suite Suite, target string, result toolchain.TestRes
 	return differ
 }
 
+// Unused returns the variants of which no result has a subtest: if one gets another name,
+// nothing is compared any more.
+func (e Expectations) Unused(results []toolchain.TestResult) []string {
+	used := map[string]bool{}
+	for _, result := range results {
+		for name := range result.Tests {
+			if dir, base := path.Split(name); dir != "" {
+				used[base] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(e.Variants), func(variant string) bool { return used[variant] })
+}
+
 // did says what a test did.
 func did(o toolchain.Outcome) Verdict {
 	switch o {

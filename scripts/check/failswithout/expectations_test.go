@@ -88,6 +88,21 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func TestUnused(t *testing.T) {
+	e := Expectations{Variants: []string{"InFlight", "Object"}}
+	results := []toolchain.TestResult{
+		{Tests: map[string]toolchain.Outcome{"TestA": toolchain.Failed, "TestA/x/InFlight": toolchain.Failed}},
+		{Tests: map[string]toolchain.Outcome{"Object": toolchain.Failed, "TestB/Objects": toolchain.Failed}},
+	}
+	if got, want := e.Unused(results), []string{"Object"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	results[1].Tests["TestB/Object"] = toolchain.Passed
+	if got := e.Unused(results); len(got) > 0 {
+		t.Errorf("got %q, want none", got)
+	}
+}
+
 func TestDrift(t *testing.T) {
 	e, err := read(t, "left-out: [helpers]\n"+sample)
 	if err != nil {

@@ -24,27 +24,40 @@ type runner struct {
 	// dir is the folder of the tests, env what they find their programs by.
 	dir string
 	env []string
+
+	results []toolchain.TestResult
 }
 
-// Tasks run the suites, each by itself.
+// Tasks run the suites, each by itself, and then look at all results.
 func Tasks(dir string, env []string) ([]run.Task, error) {
 	list, err := ReadList(dir)
 	if err != nil {
 		return nil, err
 	}
-	w := runner{list: list, dir: dir, env: env}
+	w := &runner{list: list, dir: dir, env: env}
 	var tasks []run.Task
+	expected := 0
 	for _, suite := range list.Suites {
 		if targets := suite.targets(); len(targets) > 0 {
+			expected += len(targets)
 			name := suite.Folder + " without the change: " + strings.Join(targets, " and ")
 			tasks = append(tasks, run.Task{Name: name, Do: func(ctx context.Context, s *run.Step) error { return w.suite(ctx, suite, targets, s) }})
 		}
 	}
-	return tasks, nil
+	return append(tasks, run.Task{Name: "variants of the tests without the change", Do: func(_ context.Context, s *run.Step) error {
+		if len(w.results) < expected {
+			s.Sayf("not compared: not all suites have run")
+			return nil
+		}
+		if unused := list.Unused(w.results); len(unused) > 0 {
+			return run.Refuse("no test has a subtest for the variant "+strings.Join(unused, ", "), "what "+listFile+" says", "correct its variants")
+		}
+		return nil
+	}}), nil
 }
 
 // suite runs a suite on its targets, side by side, and refuses differences.
-func (w runner) suite(ctx context.Context, suite Suite, targets []string, s *run.Step) error {
+func (w *runner) suite(ctx context.Context, suite Suite, targets []string, s *run.Step) error {
 	if err := toolchain.CompileTests(ctx, w.dir, s.Log, "./"+suite.Folder); err != nil {
 		return err
 	}
@@ -59,6 +72,7 @@ func (w runner) suite(ctx context.Context, suite Suite, targets []string, s *run
 	if err := group.Wait(); err != nil {
 		return err
 	}
+	w.results = append(w.results, results...)
 	var differ []string
 	for i, target := range targets {
 		s.Sayf("%s: %d tests, %d of them fail", target, len(results[i].Tests), len(results[i].Failures()))
@@ -78,7 +92,7 @@ func (w runner) suite(ctx context.Context, suite Suite, targets []string, s *run
 var waiting = strconv.Itoa(3 * runtime.NumCPU())
 
 // run runs the tests of a folder on a target, with a log of its own beside that of the step.
-func (w runner) run(ctx context.Context, folder, target string, s *run.Step) (result toolchain.TestResult, err error) {
+func (w *runner) run(ctx context.Context, folder, target string, s *run.Step) (result toolchain.TestResult, err error) {
 	err = s.WithLog(target, target, func(log io.Writer) (err error) {
 		env := append(slices.Clone(w.env), "CAPACITYV2_TARGET="+target)
 		result, err = toolchain.TestOne(ctx, w.dir, env, log, "-count=1", "-parallel", waiting, "-timeout", "90m", "./"+folder)
