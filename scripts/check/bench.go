@@ -26,7 +26,7 @@ import (
 func benchVerb() *cobra.Command {
 	var only *regexp.Regexp
 	c := cli.Verb("bench", "Run Go's benchmarks and scheduler_perf, with upstream's code in the same run", `
-It takes half an hour on a machine that does nothing else, and writes to docs/benchmarks the results, what benchstat
+It takes 35 to 75 minutes on an idle machine, and writes to docs/benchmarks the results, what benchstat
 says of them, and the pictures. With --only, it prints what benchstat says, and writes nothing there.`,
 		"  capacityv2 bench --only 'worst cases'", func(ctx context.Context, ws workspace.Workspace) error { return benchmarks(ctx, ws, only) })
 	cli.PatternFlag(c, &only, "only", "only runs whose name matches")
