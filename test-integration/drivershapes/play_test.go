@@ -40,8 +40,8 @@ const (
 	// took. It is longer than the longest backoff of a pod.
 	settled = 3 * time.Second
 	// stuck is for how long no pod gets a node when none will any more, although some are tried: their
-	// volumes are refused for ever.
-	stuck = 6 * time.Second
+	// volumes are refused for ever. A busy machine deletes volumes slowly.
+	stuck = 20 * time.Second
 )
 
 // outcome is what comes out of a load.
