@@ -41,16 +41,29 @@ func (p places) kubectlCache() string { return filepath.Join(p.home(), "kubectl"
 // log is that of a program.
 func (p places) log(name string) string { return filepath.Join(p.logs(), name+".log") }
 
-// make makes the folders. Only the logs stay after the cluster.
+// make makes the folders, and the programs. Only the logs stay after the cluster.
 func (p places) make() error {
 	for _, d := range []string{p.logs(), p.certs(), p.etcd(), p.tmp(), p.home(), p.images(), p.programs()} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return err
 		}
 	}
-	// Upstream's script calls sudo even where it is root or needs no root, and
-	// takes a failing sudo for dead components.
-	return os.WriteFile(filepath.Join(p.programs(), "sudo"), []byte("#!/bin/sh\nwhile :; do case \"$1\" in -*) shift ;; *) break ;; esac; done\nexec \"$@\"\n"), 0o755)
+	for name, text := range programs {
+		if err := os.WriteFile(filepath.Join(p.programs(), name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// programs are what upstream's script finds before the machine's own.
+var programs = map[string]string{
+	// The script calls it even where it is root or needs no root, and takes a failing one for
+	// dead components.
+	"sudo": `while :; do case "$1" in -*) shift ;; *) break ;; esac; done; exec "$@"`,
+	// Where grep has read enough before echo has written all, the script takes sed for another
+	// sed (pipefail), and ends unless it finds this one.
+	"gsed": `exec sed "$@"`,
 }
 
 // passedOn are upstream's variables that a user may set for the script.

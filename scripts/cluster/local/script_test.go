@@ -4,6 +4,7 @@ package local
 
 import (
 	"net/netip"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,6 +27,20 @@ func envMap(t *testing.T, list []string) map[string]string {
 		m[k] = v
 	}
 	return m
+}
+
+func TestPrograms(t *testing.T) {
+	p := places{t.TempDir()}
+	if err := p.make(); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"sudo", "-n", "-E", "echo", "a b"}, {"gsed", "-n", "s/x/a b/p"}} {
+		cmd := exec.Command(filepath.Join(p.programs(), args[0]), args[1:]...)
+		cmd.Stdin = strings.NewReader("x\n")
+		if out, err := cmd.CombinedOutput(); err != nil || string(out) != "a b\n" {
+			t.Errorf("%s: printed %q (%v), expected %q", strings.Join(args, " "), out, err, "a b\n")
+		}
+	}
 }
 
 func TestScriptEnv(t *testing.T) {
