@@ -99,6 +99,12 @@ func (l *link) Finish() {
 	l.finished = true
 }
 
+// WaitForAnswers returns when the server has answered what it is being asked to write.
+func (l *link) WaitForAnswers() {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+}
+
 // hasEnded returns whether all requests have to be refused.
 func (l *link) hasEnded() bool {
 	l.mutex.Lock()

@@ -54,7 +54,7 @@ func (c *Cluster) patchNode(node, patch string) {
 }
 
 // Evict asks all pods of a node to go, as kubectl drain does, and returns when they
-// are gone. There is no kubelet that could end them, so they have no time for it.
+// are gone. There is no kubelet that could end them, so they have no time for it. Others may have their names then.
 func (c *Cluster) Evict(node string) {
 	c.Helper()
 	pods := c.Client().CoreV1().Pods(c.Namespace)
@@ -75,4 +75,5 @@ func (c *Cluster) Evict(node string) {
 		}
 		return err
 	})
+	c.waitForAnswers()
 }

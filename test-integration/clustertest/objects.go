@@ -152,12 +152,21 @@ func (c *Cluster) CreatePod(p Pod) {
 	c.ExpectNoError(err, "create pod")
 }
 
-// DeletePod deletes a pod and the claims of its sizes.
+// DeletePod deletes a pod and the claims of its sizes. Another one may have its name then.
 func (c *Cluster) DeletePod(p Pod) {
 	c.Helper()
 	err := c.Client().CoreV1().Pods(c.Namespace).Delete(c, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 	c.ExpectNoError(err, "delete pod")
+	c.waitForAnswers()
 	for i := range p.Sizes {
 		c.DeleteClaim(fmt.Sprintf("%s-%d", p.Name, i))
+	}
+}
+
+// waitForAnswers is for pods that were just deleted. The API server writes that a pod is to be deleted, and then deletes it. An update that
+// comes in between deletes it, too, and if there is another pod of that name by then, that one (see kubernetes/kubernetes#21175).
+func (c *Cluster) waitForAnswers() {
+	for _, l := range c.links {
+		l.WaitForAnswers()
 	}
 }

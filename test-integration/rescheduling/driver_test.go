@@ -84,6 +84,7 @@ func testReplaced[T metav1.Object](t *testing.T, options clustertest.Options, na
 	old, err := objects.Get(c, name, metav1.GetOptions{})
 	c.ExpectNoError(err, "get", name)
 	c.ExpectNoError(objects.Delete(c, name, metav1.DeleteOptions{}), "delete", name)
+	c.WaitForScheduler()
 	driver.Resize("node-2", 0, 1<<30)
 	c.DeletePod(app)
 	c.CreatePod(app)
