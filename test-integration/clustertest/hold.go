@@ -41,6 +41,8 @@ func NewHold(holds func(pod *corev1.Pod, node string) bool) *Hold {
 func (h *Hold) AddTo(options Options, before bool) Options {
 	options.Plugins = frameworkruntime.Registry{holdName: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return h, nil }}
 	options.Configure = func(scheduler *config.KubeSchedulerConfiguration) {
+		// A pod whose binding failed is tried again after those that are woken by that, also on a busy machine.
+		scheduler.PodInitialBackoffSeconds = 5
 		enabled := &scheduler.Profiles[0].Plugins.MultiPoint.Enabled
 		at := len(*enabled)
 		if before {

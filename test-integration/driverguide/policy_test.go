@@ -122,8 +122,8 @@ func TestPolicy(t *testing.T) {
 	c.Eventually(func(ctx context.Context) error {
 		pv := referenceVolume("waits")
 		pv.Spec.CSI.VolumeHandle = "other@n2"
-		if _, err := node.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil {
-			return fmt.Errorf("the policy is not in force yet")
+		if _, err := node.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
+			return fmt.Errorf("the policy is not in force yet: %v", err)
 		}
 		return nil
 	})
@@ -377,8 +377,8 @@ func TestClaimPolicy(t *testing.T) {
 	c.Eventually(func(ctx context.Context) error {
 		now := first.DeepCopy()
 		reject(now)
-		if _, err := node.CoreV1().PersistentVolumeClaims("default").Update(ctx, now, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil {
-			return fmt.Errorf("the policy is not in force yet")
+		if _, err := node.CoreV1().PersistentVolumeClaims("default").Update(ctx, now, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
+			return fmt.Errorf("the policy is not in force yet: %v", err)
 		}
 		return nil
 	})

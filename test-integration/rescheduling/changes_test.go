@@ -78,8 +78,9 @@ func testSchedulerKilled(t *testing.T, options clustertest.Options) {
 	drain(c)
 	c.CreatePod(app)
 	binding.Wait(c)
+	driver.Resize("node-2", 0, -2<<30)
+	c.WaitForCapacity(98 << 30)
 	c.KillScheduler()
-	driver.Resize("node-2", 0, -1<<30)
 	driver.Resize("node-3", 0, 1<<30)
 
 	c.StartScheduler()

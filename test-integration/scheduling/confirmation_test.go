@@ -60,7 +60,10 @@ func TestHiddenCreation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
 				confirmed := tc.confirming && !tc.takenOver
-				if !confirmed {
+				switch {
+				case tc.takenOver:
+					options.ReservationTimeout = 3 // Ten times that is waited for.
+				case !confirmed:
 					options.ReservationTimeout = 5
 				}
 				c := clustertest.StartWith(ktesting.Init(t), options)
@@ -172,7 +175,7 @@ func TestWorstFit(t *testing.T) {
 	for _, confirming := range []bool{false, true} {
 		t.Run(fmt.Sprintf("confirming=%t", confirming), func(t *testing.T) {
 			clustertest.ForAnyPolicy(t, func(t *testing.T, options clustertest.Options) {
-				options.ReservationTimeout = 5
+				options.ReservationTimeout = 10
 				c := clustertest.StartWith(ktesting.Init(t), options)
 				const nodes = 3
 				c.CreateNodes(nodes)

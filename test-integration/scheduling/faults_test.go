@@ -50,7 +50,7 @@ func testFaultyRefreshes(t *testing.T, options clustertest.Options, confirming b
 	if !confirming {
 		// Nobody says what a recreated object includes, and the driver only writes it
 		// when its numbers change, so the timeout has to end the wait.
-		options.ReservationTimeout = 5
+		options.ReservationTimeout = 10
 	}
 	c := clustertest.StartWith(ktesting.Init(t), options)
 	c.CreateNodes(len(faults))
