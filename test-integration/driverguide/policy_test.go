@@ -44,6 +44,17 @@ func startPolicy(t *testing.T) *clustertest.Cluster {
 	return c
 }
 
+// waitForPolicy waits until the policy denies a request. Before that, RBAC may do so.
+func waitForPolicy(c *clustertest.Cluster, request func(ctx context.Context) error) {
+	c.Helper()
+	c.Eventually(func(ctx context.Context) error {
+		if err := request(ctx); err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
+			return fmt.Errorf("the policy is not in force yet: %v", err)
+		}
+		return nil
+	})
+}
+
 // account is who writes: the driver on a node, or its controller.
 func account(c *clustertest.Cluster, name, node string) kubernetes.Interface {
 	c.Helper()
@@ -119,13 +130,11 @@ func TestPolicy(t *testing.T) {
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "reference-csi", Name: "reference-controller"}},
 	}, metav1.CreateOptions{})
 	c.ExpectNoError(err, "bind a role")
-	c.Eventually(func(ctx context.Context) error {
+	waitForPolicy(c, func(ctx context.Context) error {
 		pv := referenceVolume("waits")
 		pv.Spec.CSI.VolumeHandle = "other@n2"
-		if _, err := node.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
-			return fmt.Errorf("the policy is not in force yet: %v", err)
-		}
-		return nil
+		_, err := node.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
 	})
 	released := all(on(), note("homes", "n1=uid1", "released-from", "n1"))
 	elsewhere := all(on(), note("homes", "n2=uid2"))
@@ -374,13 +383,11 @@ func TestClaimPolicy(t *testing.T) {
 	const selected, other = "a node may only take away the selected node that names it", "nothing else of the claim may change"
 	first, err := c.Client().CoreV1().PersistentVolumeClaims("default").Create(c, claim("first", "n2"), metav1.CreateOptions{})
 	c.ExpectNoError(err, "create a claim")
-	c.Eventually(func(ctx context.Context) error {
+	waitForPolicy(c, func(ctx context.Context) error {
 		now := first.DeepCopy()
 		reject(now)
-		if _, err := node.CoreV1().PersistentVolumeClaims("default").Update(ctx, now, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
-			return fmt.Errorf("the policy is not in force yet: %v", err)
-		}
-		return nil
+		_, err := node.CoreV1().PersistentVolumeClaims("default").Update(ctx, now, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
 	})
 	for name, test := range map[string]struct {
 		who      kubernetes.Interface

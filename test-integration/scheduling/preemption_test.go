@@ -24,11 +24,14 @@ func createPriorityClasses(c *clustertest.Cluster, values map[string]int32) {
 		_, err := c.Client().SchedulingV1().PriorityClasses().Create(c,
 			&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}, metav1.CreateOptions{})
 		c.ExpectNoError(err, "create priority class")
-		// Admission has its own informer.
+		// Admission has its own informer, which may still have the class of the test before.
 		c.Eventually(func(ctx context.Context) error {
 			pod := st.MakePod().Name("pod").Namespace(c.Namespace).Container("pause").Obj()
 			pod.Spec.PriorityClassName = name
-			_, err := c.Client().CoreV1().Pods(c.Namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			got, err := c.Client().CoreV1().Pods(c.Namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			if err == nil && *got.Spec.Priority != value {
+				err = fmt.Errorf("a pod of class %s gets priority %d, want %d", name, *got.Spec.Priority, value)
+			}
 			return err
 		})
 	}
